@@ -1,0 +1,93 @@
+"""What can go wrong, as types: every message says who, what was given, what was wanted and what to do."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArtifactFileError",
+    "EtgraphError",
+    "EtgraphWarning",
+    "PlanError",
+    "StageDeclarationError",
+    "StageError",
+    "UntrustedFileError",
+    "UsageError",
+]
+
+
+class EtgraphError(Exception):
+    """The base of all errors that etgraph raises on purpose.
+
+    `problem` is the message; `hint`, where there is one, says what to do and is shown on a line of its own.
+    """
+
+    exit_code = 1
+
+    def __init__(self, problem: str, *, hint: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.problem}\n  {self.hint}" if self.hint else self.problem
+
+
+class UsageError(EtgraphError):
+    """The request itself is wrong: a wrong type, an unknown name, a missing input. Nothing was run."""
+
+    exit_code = 2
+
+
+class StageDeclarationError(UsageError):
+    """A stage was declared against the rules; raised when it is declared, never when it runs."""
+
+
+class PlanError(UsageError):
+    """There is no way from what was given to what was asked for. Nothing was run."""
+
+
+class ArtifactFileError(UsageError):
+    """A file is not what it should be: foreign, damaged, truncated, or of another version."""
+
+
+class UntrustedFileError(ArtifactFileError):
+    """Loading this foreign file could run code that is inside it, and nobody said that it is trusted."""
+
+
+class StageError(EtgraphError):
+    """A stage failed while it worked on a program. The cause is chained as `__cause__`.
+
+    `method`, `node` and `source_line` are the address inside the model where it is known, else empty.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        stage: str,
+        method: str = "",
+        node: str = "",
+        source_line: str = "",
+        hint: str = "",
+    ) -> None:
+        super().__init__(problem, hint=hint)
+        self.stage = stage
+        self.method = method
+        self.node = node
+        self.source_line = source_line
+
+    def __str__(self) -> str:
+        address = [f"stage {self.stage}"]
+        if self.method:
+            address.append(f"method {self.method}")
+        if self.node:
+            address.append(f"node {self.node}")
+        lines = [f"{', '.join(address)}: {self.problem}"]
+        if self.source_line:
+            lines.append(f"  model source: {self.source_line}")
+        if self.hint:
+            lines.append(f"  {self.hint}")
+        return "\n".join(lines)
+
+
+class EtgraphWarning(UserWarning):
+    """Something that a user should know, though the result is right."""
