@@ -1,0 +1,351 @@
+"""The planner: from the kind in hand to the kind asked for, under what a recipe wants.
+
+`make` finds the cheapest way through the stage graph that passes every kind the recipe insists on, runs every
+attached stage the recipe names, and keeps to the way that was asked for. A request without a way is refused here,
+before any work.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import networkx as nx
+
+from etgraph import refusal
+from etgraph.artifact import KINDS, Artifact, Kind, Provenance
+from etgraph.errors import PlanError, UsageError
+from etgraph.graph import StageGraph, attached_to, build
+from etgraph.recipe import Recipe, closest
+from etgraph.stage import Stage
+
+__all__ = ["Choice", "Plan", "PlannedStep", "Request", "make"]
+
+#: What a stage costs from a kind, or None for its declared cost.
+CostOf = Callable[[Stage, str], float | None]
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """One stage to run: its name, the kinds it goes between, its options, and why it is on the way."""
+
+    stage: str
+    consumes: Kind
+    produces: Kind
+    options: Mapping[str, Any] = field(repr=False)
+    reason: str
+    definition: Stage = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decision of the planner: what was chosen, why, and what was not, each with its reason."""
+
+    subject: str
+    chosen: str
+    reason: str
+    rejected: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of the planner.
+
+    Args:
+        start: the kind in hand.
+        goal: the kind asked for.
+        recipe: what is wanted on the way.
+        path: `auto`, or the label of the way that must be taken.
+        provenance: what the program in hand went through.
+        passed: the kinds that it is known to have passed, its own included.
+        supplied: options of the run itself, given to every stage that has an option of that name.
+    """
+
+    start: Kind
+    goal: Kind
+    recipe: Recipe
+    path: str = "auto"
+    provenance: tuple[Provenance, ...] = ()
+    passed: frozenset[str] = frozenset()
+    supplied: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The chosen way, as data. `run` does exactly these steps."""
+
+    request: Request
+    steps: tuple[PlannedStep, ...]
+    choices: tuple[Choice, ...]
+    notes: tuple[str, ...]
+    graph: StageGraph = field(repr=False)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds on the way, the first and the last included."""
+        between = [step.produces for step in self.steps if step.produces != step.consumes]
+        return (self.request.start, *between)
+
+    def explain(self) -> str:
+        """Say each step, each choice with its reason, and what was rejected."""
+        from etgraph.draw import explain
+
+        return explain(self)
+
+    def to_mermaid(self) -> str:
+        """Return the stage graph as a Mermaid flowchart, the chosen way drawn thick."""
+        from etgraph.draw import to_mermaid
+
+        return to_mermaid(self)
+
+    def to_dot(self) -> str:
+        """Return the stage graph in Graphviz's DOT, the chosen way drawn thick."""
+        from etgraph.draw import to_dot
+
+        return to_dot(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON-able data."""
+        from etgraph.draw import to_dict
+
+        return to_dict(self)
+
+
+def make(
+    request: Request, stages: Mapping[str, Stage], *, cost_of: CostOf = lambda stage, kind: None
+) -> Plan:
+    """Plan a request, or raise `PlanError` with the kinds, what was asked, and the nearest possible thing."""
+    graph = build(stages.values())
+    _check_names(request, graph, stages)
+    planner = _Planner(request, graph, cost_of)
+    return planner.plan()
+
+
+def _check_names(request: Request, graph: StageGraph, stages: Mapping[str, Stage]) -> None:
+    if request.goal not in graph:
+        raise UsageError(
+            f"there is no kind {str(request.goal)!r}{closest(request.goal, KINDS)}",
+            hint=f"Kinds: {', '.join(KINDS)}.",
+        )
+    ways = sorted({stage.way for stage in stages.values() if stage.way})
+    if request.path != "auto" and request.path not in ways:
+        raise UsageError(f"path={request.path!r} is not one of auto, {', '.join(ways)}")
+    for name, options in request.recipe.stages.items():
+        if name not in stages:
+            raise UsageError(
+                f"recipe {request.recipe.name} names stage {name!r}, which nobody provides{closest(name, stages)}",
+                hint="Install the package that provides it; `etgraph list stages` shows what there is.",
+            )
+        for option in options:
+            if option not in stages[name].options:
+                raise UsageError(
+                    f"recipe {request.recipe.name} gives stage {name} the option {option!r}, "
+                    f"which it does not have{closest(option, stages[name].options)}",
+                    hint=f"Its options: {', '.join(stages[name].options) or 'none'}.",
+                )
+
+
+class _Planner:
+    """One planning: the request, the graph, and what follows from the two."""
+
+    def __init__(self, request: Request, graph: StageGraph, cost_of: CostOf) -> None:
+        self.request = request
+        self.recipe = request.recipe
+        self.graph = graph
+        self.cost_of = cost_of
+        self.notes: list[str] = []
+        self.way = "" if request.path == "auto" else request.path
+        if self.recipe.way:
+            if self.way and self.way != self.recipe.way:
+                raise PlanError(
+                    f"path={self.way!r} was asked for, but recipe {self.recipe.name} can only go the "
+                    f"{self.recipe.way} way: {self.recipe.way_reason}",
+                    hint=f"Leave path at 'auto', or ask for {self.recipe.way!r}.",
+                )
+            self.way = self.recipe.way
+
+    def plan(self) -> Plan:
+        required = self._required_kinds()
+        edges = self._way(required)
+        skipped = self._kinds_of_skipped_passes(edges)
+        if skipped:
+            edges = self._way(self._ordered({*required, *skipped}), because=skipped)
+        steps = self._steps(edges)
+        choices = tuple(self._choice(kind, stage) for kind, stage in edges)
+        self._note_idle_path(edges)
+        return Plan(
+            request=self.request,
+            steps=tuple(steps),
+            choices=tuple(choice for choice in choices if choice.rejected or self.way),
+            notes=tuple(self.notes),
+            graph=self.graph,
+        )
+
+    # -- which kinds must be passed ------------------------------------------------------------------------
+
+    def _required_kinds(self) -> list[str]:
+        required = set()
+        for through in self.recipe.through:
+            if through.kind not in self.graph:
+                raise UsageError(f"recipe {self.recipe.name} goes through {through.kind!r}, which is no kind")
+            if through.kind != self.request.goal and not nx.has_path(
+                self.graph, through.kind, self.request.goal
+            ):
+                continue
+            if through.kind in self.request.passed:
+                if through.kind != self.request.start:
+                    self.notes.append(
+                        f"the program has passed {through.kind} before; recipe {self.recipe.name} "
+                        f"{through.does}, which is not done twice"
+                    )
+                continue
+            if not nx.has_path(self.graph, self.request.start, through.kind):
+                raise refusal.too_late(self.request, through, self.graph)
+            required.add(through.kind)
+        return self._ordered(required)
+
+    def _ordered(self, kinds: set[str]) -> list[str]:
+        order = {kind: i for i, kind in enumerate(nx.topological_sort(self._between()))}
+        return sorted(kinds, key=order.__getitem__)
+
+    def _between(self) -> nx.DiGraph:
+        plain = nx.DiGraph()
+        plain.add_nodes_from(self.graph)
+        plain.add_edges_from((a, b) for a, b in self.graph.edges() if a != b)
+        return plain
+
+    # -- the way through the graph --------------------------------------------------------------------------
+
+    def admissible(self, stage: Stage) -> bool:
+        """Whether a stage may be used under this recipe and path."""
+        return not refusal.why_inadmissible(stage, self.request, self.way)
+
+    def cost(self, stage: Stage, kind: str) -> float:
+        """Return what a stage is thought to cost: measured where it was, else as declared."""
+        known = self.cost_of(stage, kind)
+        return stage.cost if known is None else known
+
+    def _cheapest(self, source: str, target: str, parallel: Mapping[str, Mapping[str, Any]]) -> float | None:
+        """Return the weight of the cheapest admissible stage between two kinds, or None to hide the edge."""
+        if source == target:
+            return None
+        costs = [self.cost(d["stage"], source) for d in parallel.values() if self.admissible(d["stage"])]
+        return min(costs, default=None)
+
+    def _way(self, required: list[str], because: Mapping[str, str] | None = None) -> list[tuple[str, Stage]]:
+        stops = [self.request.start, *required]
+        if stops[-1] != self.request.goal:
+            stops.append(self.request.goal)
+        edges: list[tuple[str, Stage]] = []
+        for source, target in zip(stops, stops[1:], strict=False):
+            try:
+                nodes = nx.dijkstra_path(self.graph, source, target, weight=self._cheapest)
+            except nx.NetworkXNoPath:
+                raise refusal.no_way(
+                    self.request, source, target, self.graph, self.way, because or {}
+                ) from None
+            edges.extend((a, self._best(a, b)) for a, b in zip(nodes, nodes[1:], strict=False))
+        return edges
+
+    def _best(self, source: str, target: str) -> Stage:
+        stages = [d["stage"] for d in self.graph[source][target].values() if self.admissible(d["stage"])]
+        return min(stages, key=lambda s: (self.cost(s, source), s.name not in self.recipe.stages, s.name))
+
+    # -- attached stages ---------------------------------------------------------------------------------------
+
+    def _kinds_of_skipped_passes(self, edges: list[tuple[str, Stage]]) -> dict[str, str]:
+        """Return the kinds that the way misses though a pass that the recipe names runs there: kind to stage."""
+        visited = {self.request.start, *(stage.result_of(kind) for kind, stage in edges)}
+        covered = {name for _, stage in edges for name in stage.covers}
+        missed: dict[str, str] = {}
+        for name in self.recipe.stages:
+            kinds = [kind for kind in self.graph if name in attached_to(self.graph, kind)]
+            if not kinds or name in covered or visited.intersection(kinds) or self._done(name):
+                continue
+            ahead = [k for k in kinds if nx.has_path(self.graph, self.request.goal, k)]
+            reachable = [k for k in kinds if nx.has_path(self.graph, self.request.start, k)]
+            if reachable and not set(reachable) <= set(ahead):
+                missed[self._ordered(set(reachable) - set(ahead))[0]] = name
+            elif not reachable and not ahead:
+                raise refusal.pass_too_late(self.request, name, kinds)
+        return missed
+
+    def _done(self, name: str) -> bool:
+        return any(step.stage == name for step in self.request.provenance)
+
+    def _steps(self, edges: list[tuple[str, Stage]]) -> list[PlannedStep]:
+        steps = self._passes_at(self.request.start)
+        for kind, stage in edges:
+            options = self._options(stage)
+            for covered in stage.covers:
+                if covered in self.recipe.stages:
+                    options[covered] = self._options(self._attached(covered))
+            steps.append(self._step(stage, kind, options, self._choice(kind, stage).reason))
+            steps.extend(self._passes_at(stage.result_of(kind)))
+        return steps
+
+    def _attached(self, name: str) -> Stage:
+        return next(
+            data["stage"] for a, b, key, data in self.graph.edges(keys=True, data=True) if key == name and a == b
+        )
+
+    def _passes_at(self, kind: str) -> list[PlannedStep]:
+        attached = attached_to(self.graph, kind)
+        steps = []
+        for name in self.recipe.stages:
+            if name not in attached:
+                continue
+            if kind == self.request.start and self._done(name):
+                self.notes.append(f"{name} has run on this program before and is not run again")
+                continue
+            stage = attached[name]
+            reason = f"recipe {self.recipe.name} names it, and it runs at {kind}"
+            steps.append(self._step(stage, kind, self._options(stage), reason))
+        return steps
+
+    def _options(self, stage: Stage) -> dict[str, Any]:
+        options = {name: value for name, value in self.request.supplied.items() if name in stage.options}
+        options.update(self.recipe.stages.get(stage.name, {}))
+        return options
+
+    def _step(self, stage: Stage, kind: str, options: dict[str, Any], reason: str) -> PlannedStep:
+        return PlannedStep(
+            stage=stage.name,
+            consumes=Kind(kind),
+            produces=stage.result_of(kind),
+            options=types.MappingProxyType(options),
+            reason=reason,
+            definition=stage,
+        )
+
+    # -- reasons ---------------------------------------------------------------------------------------------------
+
+    def _choice(self, kind: str, chosen: Stage) -> Choice:
+        rejected = refusal.rejected_alternatives(
+            chosen, kind, self.request, self.graph, self.way, lambda s, k: self.cost(s, k)
+        )
+        return Choice(
+            subject=f"from {kind}",
+            chosen=chosen.name,
+            reason=refusal.reason_for(chosen, kind, self.request, self.way, rejected),
+            rejected=rejected,
+        )
+
+    def _note_idle_path(self, edges: list[tuple[str, Stage]]) -> None:
+        if self.request.path != "auto" and not any(stage.way == self.way for _, stage in edges):
+            self.notes.append(
+                f"path={self.request.path!r} changes nothing here: there is one way from {self.request.start} "
+                f"to {self.request.goal} under recipe {self.recipe.name}"
+            )
+
+
+def request_for(artifact: Artifact, **rest: Any) -> Request:
+    """Ask for a plan that starts from an artifact."""
+    return Request(start=artifact.kind, provenance=artifact.provenance, passed=artifact.passed, **rest)
+
+
+def with_recipe(request: Request, recipe: Recipe) -> Request:
+    """Return the same request under another recipe."""
+    return replace(request, recipe=recipe)

@@ -1,0 +1,57 @@
+"""Recipes as data: which optional stages are wanted, with which options."""
+
+from __future__ import annotations
+
+import difflib
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Recipe", "Through", "closest"]
+
+
+@dataclass(frozen=True)
+class Through:
+    """A kind that the way must pass, in words: `Through("quantized", "quantizes")`.
+
+    `instead` names a recipe that does without, for the message when this one cannot be honoured.
+    """
+
+    kind: str
+    does: str
+    instead: str = ""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to do on the way, as a value.
+
+    Args:
+        name: shown in plans and messages.
+        stages: stage name to its options. An attached stage runs because it is named here, in this order;
+            a stage between kinds gets these options if it is on the way.
+        through: kinds that the way must pass, when it leads that far.
+        way: the only way that can honour this recipe (`combined`, `split`), or empty.
+        way_reason: why, in words.
+        summary: one line for listings.
+        backends: the runtime backends that its programs need, in order of preference.
+    """
+
+    name: str
+    stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    through: tuple[Through, ...] = ()
+    way: str = ""
+    way_reason: str = ""
+    summary: str = ""
+    backends: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        frozen = {name: types.MappingProxyType(dict(options)) for name, options in self.stages.items()}
+        object.__setattr__(self, "stages", types.MappingProxyType(frozen))
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean X?` when something known is close to a mistyped word, else nothing."""
+    matches = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {matches[0]!r}?" if matches else ""

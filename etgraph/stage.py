@@ -1,0 +1,203 @@
+"""Declaring a stage: a typed function from one kind of artifact to another.
+
+    @etgraph.stage
+    def to_edge(program: Exported | Quantized, *, compile_config: Any = None) -> Edge:
+        "Decompose to Core ATen and convert to the edge dialect."
+
+The signature is the declaration: the first parameter says what is consumed, the return annotation what is
+produced, keyword-only parameters are the options. Mistakes are reported when the stage is declared.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from etgraph.artifact import Artifact, Kind
+from etgraph.errors import EtgraphWarning, StageDeclarationError
+
+__all__ = ["Stage", "at", "declare", "warn"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A declared stage. Calling it calls the function.
+
+    Args:
+        name: unique among the registered stages.
+        consumes: the kinds that it takes.
+        produces: the kind that it returns; None when it returns the kind that it was given, so that it is
+            *attached* to each kind that it consumes, as a pass is.
+        options: keyword-only parameters by name.
+        on_request: used only when a recipe names it. Attached stages always are.
+        way: a label that `path=` can choose by, such as `combined` or `split`; empty when there is no choice.
+        covers: attached stages whose work this stage does itself when it is on the way. It takes the options
+            of each as an option of that stage's name.
+        note: why one would choose it where there is a choice; shown in plans.
+        cost: rough work, relative to `to_executorch` = 1; orders the ways before anything was measured.
+    """
+
+    name: str
+    function: Callable[..., Artifact]
+    consumes: tuple[Kind, ...]
+    produces: Kind | None
+    options: Mapping[str, inspect.Parameter]
+    on_request: bool = False
+    way: str = ""
+    covers: tuple[str, ...] = ()
+    note: str = ""
+    cost: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__wrapped__", self.function)
+        for attribute in functools.WRAPPER_ASSIGNMENTS:
+            if hasattr(self.function, attribute):
+                object.__setattr__(self, attribute, getattr(self.function, attribute))
+
+    def __call__(self, artifact: Artifact, **options: Any) -> Artifact:
+        return self.function(artifact, **options)
+
+    def __repr__(self) -> str:
+        return f"<stage {self.name}: {' | '.join(self.consumes)} -> {self.produces or 'the same'}>"
+
+    @property
+    def attached(self) -> bool:
+        """Whether it stays at its kind, as a pass does."""
+        return self.produces is None
+
+    def result_of(self, kind: str) -> Kind:
+        """Return the kind that it gives for the one consumed."""
+        return self.produces or Kind(kind)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Options without a default."""
+        return tuple(name for name, p in self.options.items() if p.default is inspect.Parameter.empty)
+
+    @property
+    def summary(self) -> str:
+        """The first line of its docstring."""
+        return summary_of(self.function)
+
+    @property
+    def where(self) -> str:
+        """Module and name of the function, for messages."""
+        return f"{self.function.__module__}.{self.function.__qualname__}"
+
+
+def declare(
+    function: Callable[..., Artifact],
+    *,
+    name: str | None = None,
+    on_request: bool = False,
+    way: str = "",
+    covers: tuple[str, ...] = (),
+    note: str = "",
+    cost: float = 1.0,
+) -> Stage:
+    """Read a function's signature as a stage; raise `StageDeclarationError` when it is not one."""
+    if not inspect.isfunction(function):
+        raise StageDeclarationError(
+            f"@etgraph.stage takes a function, and was given {function!r}",
+            hint="Write a module-level function whose signature says what it consumes and produces.",
+        )
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(positional) != 1:
+        raise _refused(function, signature, f"it has {len(positional)} positional parameters")
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        raise _refused(function, signature, "it takes *args or **kwargs, so its options have no names")
+    if not summary_of(function):
+        raise _refused(function, signature, "it has no docstring, so that nobody could tell what it does")
+    first = _evaluated(function, signature, positional[0].annotation, f"parameter {positional[0].name!r}")
+    returned = _evaluated(function, signature, signature.return_annotation, "the return value")
+    consumes = _kinds_of(function, signature, first, f"parameter {positional[0].name!r}")
+    produces = _kinds_of(function, signature, returned, "the return value")
+    stays = returned is first and returned is not inspect.Parameter.empty
+    if len(produces) != 1 and not stays:
+        raise _refused(function, signature, f"it returns {len(produces)} kinds")
+    if not stays and produces[0] in consumes and len(consumes) > 1:
+        raise _refused(function, signature, "it returns one of the kinds it takes; a pass returns the one it got")
+    if cost < 0:
+        raise _refused(function, signature, f"its cost is {cost}; costs are not negative")
+    options = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
+    for covered in covers:
+        if covered not in options:
+            raise _refused(function, signature, f"it covers {covered!r} and has no option of that name")
+    return Stage(
+        name=name or function.__name__,
+        function=function,
+        consumes=consumes,
+        produces=None if stays else produces[0],
+        options=types.MappingProxyType(options),
+        on_request=on_request or stays,
+        way=way,
+        covers=covers,
+        note=note,
+        cost=cost,
+    )
+
+
+def summary_of(function: Callable[..., Any]) -> str:
+    """Return the first line of a docstring, or nothing."""
+    return (inspect.getdoc(function) or "").partition("\n")[0]
+
+
+def _evaluated(function: Callable[..., Any], signature: inspect.Signature, annotation: Any, what: str) -> Any:
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, function.__globals__)
+    except Exception as error:
+        raise _refused(
+            function, signature, f"the annotation {annotation!r} of {what} cannot be read: {error}"
+        ) from error
+
+
+def _kinds_of(
+    function: Callable[..., Any], signature: inspect.Signature, annotation: Any, what: str
+) -> tuple[Kind, ...]:
+    if isinstance(annotation, typing.TypeVar):
+        members: tuple[Any, ...] = annotation.__constraints__
+    else:
+        members = typing.get_args(annotation) or (annotation,)
+    for member in members or (annotation,):
+        if not (isinstance(member, type) and issubclass(member, Artifact)) or member is Artifact:
+            shown = "missing" if annotation is inspect.Parameter.empty else f"{annotation!r}"
+            raise _refused(function, signature, f"the annotation of {what} is {shown}, not a kind of artifact")
+    return tuple(member.kind for member in members)
+
+
+def _refused(function: Callable[..., Any], signature: inspect.Signature, why: str) -> StageDeclarationError:
+    return StageDeclarationError(
+        f"stage {function.__module__}.{function.__qualname__}{signature} cannot be declared: {why}",
+        hint=(
+            "A stage takes one artifact, keyword-only options, and returns one artifact, for instance "
+            "`def to_edge(program: Exported | Quantized, *, preserve_ops: tuple[str, ...] = ()) -> Edge`. "
+            "A pass over several kinds uses a TypeVar constrained to them."
+        ),
+    )
+
+
+@contextmanager
+def at(method: str) -> Iterator[None]:
+    """Mark the work on one method, so that a failure inside names it."""
+    try:
+        yield
+    except Exception as error:
+        if not getattr(error, "etgraph_method", ""):
+            error.etgraph_method = method  # type: ignore[attr-defined]
+        raise
+
+
+def warn(message: str) -> None:
+    """Tell the user something from inside a stage, without stopping it."""
+    warnings.warn(message, EtgraphWarning, stacklevel=3)
