@@ -1,0 +1,71 @@
+"""Writing files so that they are whole or absent."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from etgraph.errors import ArtifactFileError
+
+__all__ = ["replace_file"]
+
+
+def replace_file(path: str | os.PathLike[str], fill: Callable[[IO[bytes]], None]) -> None:
+    """Give a file new content, atomically: `fill(file)` writes beside it, then it is synced and renamed.
+
+    Raises:
+        ArtifactFileError: the system refused; what was there is untouched and nothing else is left behind.
+    """
+    path = Path(path)
+    temporary: Path | None = None
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        beside = path.with_name(f".{path.name[:64]}.{uuid.uuid4().hex}.tmp")
+        with open(beside, "xb", buffering=1 << 20) as file:
+            temporary = beside
+            fill(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        temporary = None
+        _sync_folder(path.parent)
+    except OSError as e:
+        raise _refused(path, e) from e
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _refused(path: Path, error: OSError) -> ArtifactFileError:
+    reasons = {
+        errno.ENOSPC: "the disk is full",
+        errno.EDQUOT: "the disk quota is used up",
+        errno.EFBIG: "the file would be larger than is allowed here",
+        errno.EROFS: "the file system is read-only",
+        errno.EACCES: "the folder does not permit it",
+        errno.EPERM: "the folder does not permit it",
+        errno.ENOENT: f"the folder {path.parent} does not exist",
+        errno.ENOTDIR: f"{path.parent} is not a folder",
+        errno.EISDIR: "a folder has that name",
+    }
+    reason = reasons.get(error.errno or 0, error.strerror or str(error))
+    return ArtifactFileError(
+        f"{path} cannot be written: {reason}", hint="Nothing was changed. Give another path or make room."
+    )
