@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "ArtifactFileError",
+    "CacheEntryError",
     "EtgraphError",
     "EtgraphWarning",
     "PlanError",
@@ -51,6 +52,10 @@ class ArtifactFileError(UsageError):
 
 class UntrustedFileError(ArtifactFileError):
     """Loading this foreign file could run code that is inside it, and nobody said that it is trusted."""
+
+
+class CacheEntryError(EtgraphError):
+    """A cache entry was found damaged or gone when its bytes were asked for; to be treated as a miss."""
 
 
 class StageError(EtgraphError):

@@ -1,0 +1,212 @@
+"""The store as a backend of joblib, so that `joblib.Memory` is the way in.
+
+What joblib caches is the call `contents(key, build)`, of which only `key` counts. joblib decides whether the
+call is known, runs it when it is not, and hands its result over to be kept; the backend keeps it in the form
+of this package. No pickle is written or read, and joblib's notes about source code and arguments are not
+kept: a key of etgraph already says which code made the entry, and joblib would empty the cache when the text
+of `contents` changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, Any
+
+import joblib
+from joblib.func_inspect import get_func_code
+from joblib.memory import StoreBackendBase
+
+from etgraph.store import sweep
+from etgraph.store.directory import StoreDirectory
+from etgraph.store.entries import PUBLISHING, Contents, Entries
+from etgraph.store.entry import Entry
+from etgraph.store.files import remove
+from etgraph.store.settings import default_limit, parse_size
+
+__all__ = ["EtgraphStoreBackend", "contents"]
+
+
+def contents(key: str, build: Callable[[], Contents]) -> Contents:
+    """What is stored under `key`; joblib calls this only when it is to be made."""
+    return build()
+
+
+class EtgraphStoreBackend(StoreBackendBase):  # type: ignore[misc]  # joblib has no types
+    """Keeps entries in a private directory; see `etgraph.store.directory` for its layout.
+
+    `joblib.Memory(Path(directory), backend="etgraph", backend_options={"size_limit": n})`. Nothing touches
+    the disk before the first lookup.
+    """
+
+    def configure(
+        self, location: str, verbose: int = 0, backend_options: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take the directory and, from the options, `size_limit` in bytes (None: from the free space)."""
+        self.location = location
+        self.directory = StoreDirectory(Path(location))
+        self.entries = Entries(self.directory, lambda: self.size_limit)
+        self._size_limit: int | None = (backend_options or {}).get("size_limit")
+        self._of_thread = threading.local()
+
+    @property
+    def size_limit(self) -> int:
+        """The limit in bytes; by default from the free space, looked at once."""
+        if self._size_limit is None:
+            used = self.entries.usage()[0] if self.directory.usable() else 0
+            self._size_limit = default_limit(self.directory.path, used)
+        return self._size_limit
+
+    # -- addresses ----------------------------------------------------------------------------------------
+
+    def name_of(self, ask: Callable[[], object]) -> str:
+        """The name that joblib gives to a call; `ask` looks it up, and is only listened to."""
+        self._of_thread.heard = None
+        self._of_thread.listening = True
+        try:
+            ask()
+        finally:
+            self._of_thread.listening = False
+        return str(self._of_thread.heard)
+
+    # -- items --------------------------------------------------------------------------------------------
+
+    def contains_item(self, call_id: Sequence[str]) -> bool:
+        """There is an entry and all of it is good; it is held for the `load_item` that follows."""
+        if getattr(self._of_thread, "listening", False):
+            self._of_thread.heard = call_id[-1]
+            return False
+        entry = self.entries.find(call_id[-1], verify=True) if self.directory.usable() else None
+        self._of_thread.found = entry
+        return entry is not None
+
+    def load_item(
+        self,
+        call_id: Sequence[str],
+        verbose: int = 1,
+        timestamp: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Entry:
+        """The entry that `contains_item` found.
+
+        Raises:
+            KeyError: there is none.
+        """
+        entry: Entry | None = getattr(self._of_thread, "found", None)
+        self._of_thread.found = None
+        if entry is None or entry.name != call_id[-1]:
+            entry = self.entries.find(call_id[-1], verify=True) if self.directory.usable() else None
+        if entry is None:
+            raise KeyError(f"no cache entry {call_id[-1]}")
+        return entry
+
+    def dump_item(self, call_id: Sequence[str], item: Contents, verbose: int = 1) -> None:
+        """Keep what was made, if the disk takes it; `stored` has the entry, or None."""
+        self._of_thread.stored = self.entries.publish(call_id[-1], item) if self.directory.usable() else None
+
+    def stored(self) -> Entry | None:
+        """The entry of this thread's last `dump_item`."""
+        entry: Entry | None = self._of_thread.stored
+        return entry
+
+    def clear_item(self, call_id: Sequence[str]) -> None:
+        """Remove one entry; its blobs go with the next sweep when no other entry refers to them."""
+        if self.directory.usable():
+            with contextlib.suppress(OSError):
+                remove(self.entries.path(call_id[-1]))
+
+    def clear(self) -> None:
+        """Remove all entries, blobs and notes. A build in progress stores its own again."""
+        if not self.directory.usable():
+            return
+        root = self.directory.path
+        with self.directory.locked("store", PUBLISHING):
+            for name in ("entries", "blobs", "records", "quarantine", "usage"):
+                with contextlib.suppress(OSError):
+                    if os.path.lexists(root / name):
+                        # Under another name first: a writer that starts now finds a clean place.
+                        aside = self.directory.aside(root / name)
+                        remove(aside)
+
+    def clear_path(self, call_id: Sequence[str]) -> None:
+        """All calls of the one function that is cached here are all entries."""
+        self.clear()
+
+    def enforce_store_limits(
+        self,
+        bytes_limit: int | str | None,
+        items_limit: int | None = None,
+        age_limit: timedelta | None = None,
+    ) -> None:
+        """`joblib.Memory.reduce_size`: evict the least recently used, by bytes alone; see `reduced`."""
+        if items_limit is not None or age_limit is not None:
+            raise ValueError("the etgraph store limits bytes; items_limit and age_limit were given")
+        self.reduced = sweep.PruneReport(0, 0, 0, 0)
+        if bytes_limit is not None and self.directory.usable():
+            limit = parse_size(bytes_limit, "reduce_size: bytes_limit")
+            with self.directory.locked("store", PUBLISHING) as held:
+                if held:
+                    self.reduced = self.entries.sweep_within(limit, target=limit)
+                else:
+                    self.directory.problem("another process holds the cache; it was not pruned")
+
+    # -- what joblib asks beside ----------------------------------------------------------------------------
+
+    def get_cached_func_code(self, call_id: Sequence[str]) -> str:
+        """The text of `contents` as it is now, so that joblib never takes it for changed."""
+        text, _, line = get_func_code(contents)
+        return f"# first line: {line}\n{text}"
+
+    def store_cached_func_code(self, call_id: Sequence[str], func_code: str | None = None) -> None:
+        """Not kept; see the top of this file."""
+
+    def get_cached_func_info(self, call_id: Sequence[str]) -> dict[str, str]:
+        """Where entries lie."""
+        return {"location": self.location}
+
+    def get_item_info(self, call_id: Sequence[str]) -> dict[str, str]:
+        """Where one entry lies."""
+        return {"location": str(self.entries.path(call_id[-1]))}
+
+    def get_metadata(self, call_id: Sequence[str]) -> dict[str, Any]:
+        """What is said about an entry; its manifest has it."""
+        entry = self.entries.find(call_id[-1], verify=False) if self.directory.usable() else None
+        return dict(entry.about) if entry else {}
+
+    def store_metadata(self, call_id: Sequence[str], metadata: Mapping[str, Any]) -> None:
+        """Not kept: `about` is in the manifest, written with the rest."""
+
+    def contains_path(self, call_id: Sequence[str]) -> bool:
+        """The cache is there."""
+        return os.path.isdir(self.location)
+
+    def get_items(self) -> list[Entry]:
+        """All entries with a good manifest whose blobs are there."""
+        if not self.directory.usable():
+            return []
+        found = (self.entries.find(name, verify=False) for name in list(self.entries.names()))
+        return [entry for entry in found if entry is not None]
+
+    def create_location(self, location: str) -> None:
+        """A private folder."""
+        os.makedirs(location, mode=0o700, exist_ok=True)
+
+    def clear_location(self, location: str) -> None:
+        """Remove a file or folder."""
+        remove(Path(location))
+
+    def _open_item(self, f: str, mode: str) -> IO[Any]:
+        return open(f, mode)
+
+    def _item_exists(self, location: str) -> bool:
+        return os.path.lexists(location)
+
+    def _move_item(self, src: str, dst: str) -> None:
+        os.replace(src, dst)
+
+
+joblib.register_store_backend("etgraph", EtgraphStoreBackend)

@@ -1,0 +1,201 @@
+"""All entries of a cache: find one, publish one, and keep them within the limit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from etgraph.store import sweep
+from etgraph.store.blobs import SMALL, BlobDamaged, Blobs
+from etgraph.store.directory import StoreDirectory
+from etgraph.store.entry import Entry
+from etgraph.store.entry_file import encode, read_manifest
+from etgraph.store.files import Damaged, is_shortage, open_regular, reason
+from etgraph.store.records import read_record, write_record
+
+__all__ = ["Contents", "Entries"]
+
+#: Seconds to wait for another process that publishes or sweeps.
+PUBLISHING = 60.0
+#: After so many stores the bytes are counted anew: what a killed process left is not in the running total.
+RECOUNT = 64
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is stored under a key; `blobs` maps a digest to its bytes in pieces."""
+
+    key: str
+    document: Mapping[str, Any]
+    blobs: Mapping[str, Sequence[memoryview]]
+    about: Mapping[str, Any]
+
+
+class Entries:
+    """The entries below one directory.
+
+    Args:
+        directory: where they lie.
+        limit: gives the size limit in bytes.
+    """
+
+    def __init__(self, directory: StoreDirectory, limit: Callable[[], int]) -> None:
+        self.directory = directory
+        self.blobs = Blobs(directory)
+        self.limit = limit
+
+    def path(self, name: str) -> Path:
+        """The file of an entry."""
+        return self.directory.path / "entries" / name[:2] / name
+
+    def names(self) -> Iterator[str]:
+        """The names of all entries, in order."""
+        for folder in _listed(self.directory.path / "entries"):
+            yield from _listed(self.directory.path / "entries" / folder)
+
+    # -- finding ------------------------------------------------------------------------------------------
+
+    def find(self, name: str, *, verify: bool) -> Entry | None:
+        """The entry of that name; None when there is none or it is damaged (set aside, and a problem noted).
+
+        Args:
+            name: of the entry.
+            verify: read and check all of it now, and count it as used; else the manifest alone.
+        """
+        for _ in range(3):
+            entry = self._read(name)
+            if entry is None:
+                return None
+            if not verify:
+                return entry if all(self.blobs.has(*item) for item in entry.manifest.blobs.items()) else None
+            try:
+                entry.verify()
+            except (OSError, Damaged, MemoryError) as error:
+                replaced = not entry.in_place() and os.path.lexists(entry.path)
+                self._damaged(entry, error)
+                if replaced:
+                    continue
+                return None
+            with contextlib.suppress(OSError):
+                stamp = self.directory.next_stamp()
+                os.utime(entry.path, ns=(stamp, stamp))
+            return entry
+        return None
+
+    def _read(self, name: str) -> Entry | None:
+        status = None
+        try:
+            descriptor, status = open_regular(self.path(name))
+            try:
+                manifest = read_manifest(self.directory, name, descriptor, status)
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            return None
+        except (OSError, Damaged, MemoryError) as error:
+            self.directory.problem(f"cache entry {name[:12]} is damaged ({reason(error)}); counted as a miss")
+            if not is_shortage(error):
+                self.directory.quarantine(self.path(name), status)
+            return None
+        return Entry(self.directory, self.blobs, name, manifest, status, self._damaged)
+
+    def _damaged(self, entry: Entry, error: BaseException) -> None:
+        """Note what is wrong with an entry; its file is set aside unless the fault is elsewhere."""
+        if not entry.in_place():
+            return
+        what = f"cache entry {entry.key[:16]} ({entry.about.get('stage', 'no stage named')})"
+        if isinstance(error, FileNotFoundError):
+            self.directory.problem(f"{what} lacks a blob that it refers to; counted as a miss")
+        else:
+            self.directory.problem(f"{what} cannot be read ({reason(error)}); counted as a miss")
+            # An entry whose blob is bad becomes good again when the blob is stored again.
+            if not isinstance(error, BlobDamaged) and not is_shortage(error):
+                self.directory.quarantine(entry.path, entry.status)
+
+    # -- publishing ---------------------------------------------------------------------------------------
+
+    def publish(self, name: str, contents: Contents) -> Entry | None:
+        """Write an entry, large blobs first, its own file last; None when the disk does not take it.
+
+        Nothing is synced to the platter: a file that a power failure tore is found out when it is read.
+        """
+        sizes = {digest: sum(map(len, pieces)) for digest, pieces in contents.blobs.items()}
+        large = {digest: size for digest, size in sizes.items() if size >= SMALL}
+        data = encode(
+            self.directory,
+            name,
+            key=contents.key,
+            document=contents.document,
+            about=contents.about,
+            created=time.time_ns(),
+            small={digest: contents.blobs[digest] for digest in sizes if digest not in large},
+            large=large,
+        )
+        total = sum(map(len, data)) + sum(large.values())
+        if total > self.limit():
+            self.directory.problem(
+                f"{contents.about.get('stage', 'an artifact')} has {total} bytes and was not kept: "
+                f"the limit of the cache is {self.limit()}"
+            )
+            return None
+        try:
+            written = sum(self.blobs.ensure(digest, contents.blobs[digest]) for digest in large)
+            temporary = self.directory.write_temporary(data)
+            try:
+                with self.directory.locked("store", PUBLISHING) as held:
+                    # Whoever swept meanwhile may have taken a blob that no entry referred to yet.
+                    lost = [digest for digest, size in large.items() if not self.blobs.has(digest, size)]
+                    written += sum(self.blobs.ensure(digest, contents.blobs[digest]) for digest in lost)
+                    self._place(temporary, name)
+                    self._account(written + sum(map(len, data)), may_sweep=held is True)
+            finally:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+        except (OSError, MemoryError) as error:
+            self.directory.problem(
+                f"{contents.about.get('stage', 'an artifact')} could not be kept in the cache "
+                f"{self.directory.path}: {reason(error)}"
+            )
+            return None
+        return self._read(name)
+
+    def _place(self, temporary: Path, name: str) -> None:
+        stamp = self.directory.next_stamp()
+        os.utime(temporary, ns=(stamp, stamp))
+        self.directory.publish(temporary, f"entries/{name[:2]}/{name}")
+
+    def _account(self, written: int, *, may_sweep: bool) -> None:
+        """Add to the running total; sweep when it passes the limit, down to nine tenths of it."""
+        used, stores = self.usage()
+        used, stores = used + written, stores + 1
+        with contextlib.suppress(OSError):
+            if may_sweep and (used > self.limit() or stores >= RECOUNT):
+                self.sweep_within(self.limit(), target=self.limit() * 9 // 10)
+            else:
+                write_record(self.directory, "usage", {"bytes": used, "stores": stores})
+
+    def usage(self) -> tuple[int, int]:
+        """Bytes that the cache takes as far as is known, and stores since they were last counted."""
+        noted = read_record(self.directory, "usage")
+        return (int(noted["bytes"]), int(noted["stores"])) if noted else (0, RECOUNT)
+
+    # -- keeping within the limit -------------------------------------------------------------------------
+
+    def sweep_within(self, limit: int, target: int) -> sweep.PruneReport:
+        """Sweep while `store` is locked, and note the bytes that are left."""
+        report = sweep.sweep(self, limit, target)
+        with contextlib.suppress(OSError):
+            write_record(self.directory, "usage", {"bytes": report.kept_bytes, "stores": 0})
+        return report
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
