@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from etgraph.errors import StageDeclarationError, UsageError
 
@@ -30,7 +30,10 @@ __all__ = [
     "Source",
 ]
 
-_EMPTY: Mapping[str, Any] = types.MappingProxyType({})
+A = TypeVar("A", bound="Artifact")
+
+def _empty() -> Mapping[str, Any]:
+    return types.MappingProxyType({})
 
 
 class Kind(str):
@@ -115,9 +118,9 @@ class Artifact:
     kind: ClassVar[Kind]
 
     methods: Mapping[str, Any]
-    example_inputs: Mapping[str, tuple[Inputs, ...]] = field(default=_EMPTY)
-    dynamic_shapes: Mapping[str, Any] = field(default=_EMPTY)
-    constant_methods: Mapping[str, Any] = field(default=_EMPTY)
+    example_inputs: Mapping[str, tuple[Inputs, ...]] = field(default_factory=_empty)
+    dynamic_shapes: Mapping[str, Any] = field(default_factory=_empty)
+    constant_methods: Mapping[str, Any] = field(default_factory=_empty)
     provenance: tuple[Provenance, ...] = ()
 
     def __init_subclass__(cls, *, kind: str, **kwargs: Any) -> None:
@@ -156,6 +159,17 @@ class Artifact:
 
     def __repr__(self) -> str:
         return f"<{self.kind} artifact: {', '.join(self.methods)}>"
+
+    def become(self, kind: type[A], *, methods: Mapping[str, Any], **more: Any) -> A:
+        """Return an artifact of another kind that keeps everything that is not about this kind's programs."""
+        return kind(
+            methods=methods,
+            example_inputs=self.example_inputs,
+            dynamic_shapes=self.dynamic_shapes,
+            constant_methods=self.constant_methods,
+            provenance=self.provenance,
+            **more,
+        )
 
     @property
     def passed(self) -> frozenset[str]:
@@ -211,8 +225,8 @@ class Executorch(Artifact, kind="executorch"):
     """
 
     pieces: Sequence[bytes | memoryview]
-    data_pieces: Mapping[str, Sequence[bytes | memoryview]] = field(default=_EMPTY)
-    debug: Mapping[str, Any] = field(default=_EMPTY)
+    data_pieces: Mapping[str, Sequence[bytes | memoryview]] = field(default_factory=_empty)
+    debug: Mapping[str, Any] = field(default_factory=_empty)
 
     @property
     def buffer(self) -> bytes:

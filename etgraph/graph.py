@@ -8,7 +8,7 @@ import networkx as nx
 
 from etgraph.artifact import KINDS
 from etgraph.errors import StageDeclarationError
-from etgraph.stage import Stage
+from etgraph.declaration import Stage
 
 __all__ = ["StageGraph", "attached_to", "build"]
 

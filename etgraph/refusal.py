@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import networkx as nx
 
 from etgraph.errors import PlanError
-from etgraph.recipe import Through
-from etgraph.stage import Stage
+from etgraph.recipes import Through
+from etgraph.declaration import Stage
 
 if TYPE_CHECKING:
     from etgraph.graph import StageGraph
-    from etgraph.plan import Request
+    from etgraph.planner import Request
 
 __all__ = [
     "no_way",

@@ -16,8 +16,8 @@ from typing import Any, TypeVar, overload
 
 from etgraph.artifact import KINDS, Artifact
 from etgraph.errors import EtgraphWarning, StageDeclarationError, UsageError
-from etgraph.recipe import Recipe, closest
-from etgraph.stage import Stage, declare
+from etgraph.recipes import Recipe, closest
+from etgraph.declaration import Stage, declare
 
 __all__ = ["ENTRY_POINT_GROUP", "RecipeEntry", "Registry", "recipe", "recipe_adapter", "recognizer", "registry", "stage"]
 
@@ -132,6 +132,7 @@ def stage(
     covers: tuple[str, ...] = (),
     note: str = "",
     cost: float = 1.0,
+    check: Callable[[Any], None] | None = None,
 ) -> Callable[[Callable[..., Artifact]], Stage]: ...
 def stage(function: Callable[..., Artifact] | None = None, /, **declaration: Any) -> Any:
     """Declare a function as a stage and register it.
@@ -143,6 +144,7 @@ def stage(function: Callable[..., Artifact] | None = None, /, **declaration: Any
         covers: attached stages whose work this one does itself; it takes the options of each under its name.
         note: why one would choose it where there is a choice.
         cost: rough work, relative to `to_executorch` = 1.
+        check: called with the artifact in hand before any work; raises `UsageError` when something is missing.
     """
 
     def register(f: Callable[..., Artifact]) -> Stage:

@@ -18,8 +18,8 @@ from etgraph import refusal
 from etgraph.artifact import KINDS, Artifact, Kind, Provenance
 from etgraph.errors import PlanError, UsageError
 from etgraph.graph import StageGraph, attached_to, build
-from etgraph.recipe import Recipe, closest
-from etgraph.stage import Stage
+from etgraph.recipes import Recipe, closest
+from etgraph.declaration import Stage
 
 __all__ = ["Choice", "Plan", "PlannedStep", "Request", "make"]
 

@@ -42,6 +42,8 @@ class Stage:
             of each as an option of that stage's name.
         note: why one would choose it where there is a choice; shown in plans.
         cost: rough work, relative to `to_executorch` = 1; orders the ways before anything was measured.
+        check: called with the artifact in hand before any work, when the way begins with this stage; raises
+            `UsageError` when something that only the caller can give is missing.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Stage:
     covers: tuple[str, ...] = ()
     note: str = ""
     cost: float = 1.0
+    check: Callable[[Any], None] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__wrapped__", self.function)
@@ -101,6 +104,7 @@ def declare(
     covers: tuple[str, ...] = (),
     note: str = "",
     cost: float = 1.0,
+    check: Callable[[Any], None] | None = None,
 ) -> Stage:
     """Read a function's signature as a stage; raise `StageDeclarationError` when it is not one."""
     if not inspect.isfunction(function):
@@ -143,6 +147,7 @@ def declare(
         covers=covers,
         note=note,
         cost=cost,
+        check=check,
     )
 
 

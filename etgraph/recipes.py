@@ -4,11 +4,30 @@ from __future__ import annotations
 
 import difflib
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Recipe", "Through", "closest"]
+__all__ = ["Deferred", "Recipe", "Through", "closest", "evaluated"]
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """An option that is made when its stage is about to run, by a module-level function without arguments.
+
+    A recipe of deferred options can be listed, planned and looked up in the cache without importing a backend, and
+    each run gets objects of its own.
+    """
+
+    make: Callable[[], Any]
+
+    def __repr__(self) -> str:
+        return f"<made by {self.make.__module__}.{self.make.__qualname__}>"
+
+
+def evaluated(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the deferred ones made."""
+    return {name: v.make() if isinstance(v, Deferred) else v for name, v in options.items()}
 
 
 @dataclass(frozen=True)

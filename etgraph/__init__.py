@@ -1,0 +1,86 @@
+"""etgraph: a stage-graph orchestration engine for PyTorch ExecuTorch.
+
+    import etgraph
+    result = etgraph.run(model, example_inputs, recipe="xnnpack_fp32")
+    result.save("model.pte")
+
+Importing this package imports neither torch nor executorch; names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from etgraph.api import detect, fingerprint, get_recipe, load, plan, run
+    from etgraph.artifact import (
+        Artifact,
+        Edge,
+        EdgeConfig,
+        Executorch,
+        Exported,
+        Inputs,
+        Kind,
+        Lowered,
+        Module,
+        Prepared,
+        Quantized,
+        Source,
+    )
+    from etgraph.errors import (
+        ArtifactFileError,
+        EtgraphError,
+        EtgraphWarning,
+        PlanError,
+        StageDeclarationError,
+        StageError,
+        UntrustedFileError,
+        UsageError,
+    )
+    from etgraph.planner import Plan
+    from etgraph.recipes import Deferred, Recipe, Through
+    from etgraph.registry import recipe, recipe_adapter, recognizer, service, stage
+    from etgraph.result import Result, Verification
+    from etgraph.runner import Event, Step
+    from etgraph.declaration import Stage, at, warn
+
+_HOMES = {
+    "api": ("detect", "fingerprint", "get_recipe", "load", "plan", "run"),
+    "artifact": (
+        "Artifact", "Edge", "EdgeConfig", "Executorch", "Exported", "Inputs", "Kind", "Lowered", "Module",
+        "Prepared", "Quantized", "Source",
+    ),
+    "errors": (
+        "ArtifactFileError", "EtgraphError", "EtgraphWarning", "PlanError", "StageDeclarationError", "StageError",
+        "UntrustedFileError", "UsageError",
+    ),
+    "planner": ("Plan",),
+    "recipes": ("Deferred", "Recipe", "Through"),
+    "registry": ("recipe", "recipe_adapter", "recognizer", "service", "stage"),
+    "result": ("Result", "Verification"),
+    "runner": ("Event", "Step"),
+    "declaration": ("Stage", "at", "warn"),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ArtifactFileError", "Artifact", "Deferred", "Edge", "EdgeConfig", "EtgraphError", "EtgraphWarning", "Event",
+    "Executorch", "Exported", "Inputs", "Kind", "Lowered", "Module", "Plan", "PlanError", "Prepared", "Quantized",
+    "Recipe", "Result", "Source", "Stage", "StageDeclarationError", "StageError", "Step", "Through",
+    "UntrustedFileError", "UsageError", "Verification", "at", "detect", "fingerprint", "get_recipe", "load", "plan",
+    "recipe", "recipe_adapter", "recognizer", "run", "service", "stage", "warn",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'etgraph' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"etgraph.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

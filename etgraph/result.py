@@ -1,0 +1,91 @@
+"""What a run hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from etgraph.artifact import Artifact
+from etgraph.errors import UsageError
+from etgraph.planner import Plan
+from etgraph.registry import registry
+from etgraph.runner import Step
+
+__all__ = ["Result", "Verification"]
+
+
+class Verification(dict[str, tuple[float, ...]]):
+    """Method name to the largest absolute error of each of its outputs against the source, over all samples.
+
+    Args:
+        relative: method name to the largest error of each output relative to the largest value of that output.
+        samples: method name to how many samples were compared.
+    """
+
+    def __init__(
+        self,
+        errors: Mapping[str, tuple[float, ...]],
+        *,
+        relative: Mapping[str, tuple[float, ...]],
+        samples: Mapping[str, int],
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(errors)
+        self.relative = dict(relative)
+        self.samples = dict(samples)
+        self.notes = notes
+
+    @property
+    def max_error(self) -> float:
+        """The largest absolute error of all."""
+        return max((error for errors in self.values() for error in errors), default=0.0)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a run: the artifact that was asked for, the plan, and what became of each step."""
+
+    artifact: Artifact
+    plan: Plan
+    steps: tuple[Step, ...]
+    source: Artifact = field(repr=False)
+    kept: Mapping[str, Artifact] = field(default_factory=dict, repr=False)
+    rebuild: Callable[[str], Artifact] | None = field(default=None, repr=False)
+
+    def __getitem__(self, kind: str) -> Artifact:
+        """Return the program at a kind that the run passed.
+
+        Intermediates are released while a run goes on. One that was not kept is made again from the source, by
+        the same plan (`keep=` of `etgraph.run` holds on to them instead).
+        """
+        if kind == self.artifact.kind:
+            return self.artifact
+        if kind == self.source.kind and kind not in self.kept:
+            return self.source
+        if kind in self.kept:
+            return self.kept[kind]
+        if kind not in self.plan.kinds or self.rebuild is None:
+            raise KeyError(f"this run did not pass {kind!r}; it went {' -> '.join(self.plan.kinds)}")
+        return self.rebuild(kind)
+
+    def save(self, path: Any) -> Any:
+        """Write the artifact to a file, whole or not at all; return the path."""
+        return self.artifact.save(path)
+
+    def verify(self, inputs: Any = None) -> Verification:
+        """Execute the `.pte` on this host and compare it with the source program.
+
+        Args:
+            inputs: as `example_inputs` of `etgraph.run`; the example inputs when not given.
+
+        Returns:
+            the largest absolute error per output, per method.
+        """
+        if self.artifact.kind != "executorch":
+            raise UsageError(
+                f"only an executorch program can be executed, and this run ended at {self.artifact.kind}",
+                hint="Run it to 'executorch' first: etgraph.run(result.artifact, to='executorch').",
+            )
+        verify: Callable[..., Verification] = registry.service("verify")
+        return verify(self.artifact, self.source, inputs)

@@ -1,0 +1,78 @@
+"""What an emitted ExecuTorch program says about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from executorch.exir.program import ExecutorchProgramManager
+from executorch.exir.scalar_type import ScalarType
+from executorch.exir.schema import ExecutionPlan, Program, Tensor
+
+from etgraph.artifact import Artifact, Executorch
+
+
+def executorch_artifact(
+    source: Artifact | None,
+    manager: ExecutorchProgramManager,
+    output_roles: Mapping[str, Sequence[str]] | None = None,
+) -> Executorch:
+    """Hold what a manager emitted: its bytes in the pieces that it has them in, and its debug maps."""
+    methods = describe_methods(manager.executorch_program, output_roles or {})
+    fields: dict[str, Any] = {
+        "methods": methods,
+        "pieces": _pieces(manager._pte_data),
+        "data_pieces": {_ptd(name): _pieces(cord) for name, cord in (manager._tensor_data or {}).items()},
+        "debug": {
+            "debug_handle_map": manager.debug_handle_map,
+            "delegate_map": manager.delegate_map,
+            "instruction_id_to_num_outs_map": manager.instruction_id_to_num_outs_map,
+        },
+    }
+    return source.become(Executorch, **fields) if source is not None else Executorch(**fields)
+
+
+def _ptd(name: str) -> str:
+    return name if name.endswith(".ptd") else f"{name}.ptd"
+
+
+def _pieces(cord: Any) -> tuple[bytes, ...]:
+    return tuple(piece if isinstance(piece, bytes) else piece.to_bytes() for piece in cord._buffers)
+
+
+def describe_methods(
+    program: Program, output_roles: Mapping[str, Sequence[str]]
+) -> dict[str, Mapping[str, Any]]:
+    """Return each method's inputs, outputs, operators and backends as plain data.
+
+    Constant methods are methods of the program too; they are left out here when `output_roles` names the others.
+    """
+    return {
+        plan.name: _describe(plan, output_roles.get(plan.name, ()))
+        for plan in program.execution_plan
+        if not output_roles or plan.name in output_roles
+    }
+
+
+def _describe(plan: ExecutionPlan, roles: Sequence[str]) -> dict[str, Any]:
+    outputs = [_value(plan.values[i].val) for i in plan.outputs]
+    for output, role in zip(outputs, roles, strict=False):
+        output["role"] = role
+    return {
+        "inputs": [_value(plan.values[i].val) for i in plan.inputs],
+        "outputs": outputs,
+        "operators": sorted({f"{op.name}.{op.overload}".rstrip(".") for op in plan.operators}),
+        "backends": sorted({delegate.id for delegate in plan.delegates}),
+        "arena_bytes": list(plan.non_const_buffer_sizes)[1:],
+    }
+
+
+def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, Tensor):
+        return {
+            "type": "tensor",
+            "dtype": ScalarType(value.scalar_type).name.lower(),
+            "shape": list(value.sizes),
+            "dynamic": value.shape_dynamism.name != "STATIC",
+        }
+    return {"type": type(value).__name__.lower()}

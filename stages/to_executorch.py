@@ -1,0 +1,66 @@
+"""From edge or lowered program to the bytes of a `.pte`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import etgraph
+from etgraph.artifact import Edge, Executorch, Lowered
+
+
+@etgraph.stage(cost=1.0)
+def to_executorch(
+    program: Edge | Lowered, *, backend_config: Any = None, initialize_buffers: bool = True
+) -> Executorch:
+    """Plan memory, choose out-variant kernels, and emit the ExecuTorch program.
+
+    The program that it is given stays an edge program; upstream rewrites it in place, so a copy of its graph is
+    given away.
+
+    Args:
+        backend_config: an `executorch.exir.ExecutorchBackendConfig`; a copy of it is used, as its passes keep state.
+        initialize_buffers: keep the start value of a buffer that is updated in forward and does not start at zero.
+            Upstream keeps it only under `InitializedMutableBufferPass`, and starts from zero otherwise.
+    """
+    import copy
+
+    import executorch.kernels.quantized  # noqa: F401  registers the out variants of q/dq operators
+    from executorch.exir import ExecutorchBackendConfig
+
+    from stages.support.emitted import executorch_artifact
+    from stages.support.programs import copy_for_rewriting, manager_of
+
+    config = copy.deepcopy(backend_config if backend_config is not None else ExecutorchBackendConfig())
+    programs = {method: copy_for_rewriting(ep) for method, ep in program.methods.items()}
+    if initialize_buffers:
+        for ep in programs.values():
+            _keep_start_values(ep)
+    outputs = {method: _output_roles(ep) for method, ep in programs.items()}
+    manager = manager_of(program, programs).to_executorch(config)
+    return executorch_artifact(program, manager, outputs)
+
+
+def _keep_start_values(program: Any) -> None:
+    """Mark buffers that are updated and do not start at zero, as `InitializedMutableBufferPass` does by name."""
+    signature = program.graph_signature
+    updated = set(signature.buffers_to_mutate.values())
+    for node in program.graph.nodes:
+        name = signature.inputs_to_buffers.get(node.name)
+        if node.op != "placeholder" or name not in updated:
+            continue
+        value = program.state_dict.get(name, program.constants.get(name))
+        if value is not None and bool(value.detach().ne(0).any()):
+            node.meta["et_init_buffer"] = True
+
+
+def _output_roles(program: Any) -> tuple[str, ...]:
+    """Say what each output of the `.pte` is: `output`, or `mutated input x` for one that comes before them."""
+    from torch.export.graph_signature import OutputKind
+
+    roles = []
+    for spec in program.graph_signature.output_specs:
+        if spec.kind is OutputKind.USER_INPUT_MUTATION:
+            roles.append(f"mutated input {spec.target}")
+        elif spec.kind is not OutputKind.BUFFER_MUTATION:
+            roles.append("output")
+    return tuple(roles)
