@@ -10,6 +10,7 @@ __all__ = [
     "PlanError",
     "StageDeclarationError",
     "StageError",
+    "Undescribable",
     "UntrustedFileError",
     "UsageError",
 ]
@@ -92,6 +93,20 @@ class StageError(EtgraphError):
         if self.hint:
             lines.append(f"  {self.hint}")
         return "\n".join(lines)
+
+
+class Undescribable(EtgraphError):
+    """A value has no stable description, so whatever depends on it is run and not cached.
+
+    `path` is where the value sits, as `partitioners[0].config`; `type_name` and `why` say what stopped it.
+    """
+
+    def __init__(self, why: str, *, path: str, type_name: str, hint: str = "") -> None:
+        where = path or "the value itself"
+        super().__init__(f"{where} ({type_name}) cannot be described: {why}", hint=hint)
+        self.path = path
+        self.type_name = type_name
+        self.why = why
 
 
 class EtgraphWarning(UserWarning):

@@ -1,0 +1,180 @@
+"""A user's module as content: its compiled file and the user's files that it imports; nothing is run.
+
+Used where code names a whole module: an import inside a function, or a module that is passed on as a value.
+It says more than is needed (any function of the file counts), and nothing less.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import types
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from etgraph.fingerprint import origin
+from etgraph.fingerprint.description import Description
+from etgraph.fingerprint.instructions import code_digest, references
+
+if TYPE_CHECKING:
+    from etgraph.fingerprint.describe import Walk
+
+__all__ = ["describe_files_of", "describe_module_files", "find_module"]
+
+
+def find_module(name: str, level: int = 0, package: str = "") -> tuple[str, str | None, bool]:
+    """Resolve an import statement without importing.
+
+    Returns:
+        The absolute name, its library or None for a user's module, and whether there is such a module at all.
+    """
+    if level:
+        parents = package.split(".")[: len(package.split(".")) - level + 1]
+        name = ".".join([*parents, name] if name else parents)
+    if name in sys.modules:
+        return name, origin.library_of_module(name), True
+    spec = _spec(name)
+    if spec is None:
+        return name, None, False
+    if spec.origin in ("built-in", "frozen"):
+        return name, origin.library_of_module("sys"), True
+    places = (
+        [spec.origin] if spec.has_location and spec.origin else list(spec.submodule_search_locations or ())
+    )
+    return name, origin.library_of(str(places[0])) if places else None, True
+
+
+def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
+    """Ask the finders for a module's spec; unlike importlib.util.find_spec, import no parent."""
+    path: list[str] | None = None
+    spec: importlib.machinery.ModuleSpec | None = None
+    parts = name.split(".")
+    for i in range(len(parts)):
+        full = ".".join(parts[: i + 1])
+        spec = None
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = find(full, path) if find is not None else None
+            if spec is not None:
+                break
+        if spec is None:
+            return None
+        path = list(spec.submodule_search_locations or ())
+    return spec
+
+
+def describe_module_files(walk: Walk, name: str, names: tuple[str, ...] = ()) -> Description:
+    """Describe a user's module, with the submodules among `names`, by the files that an import of it runs.
+
+    Raises:
+        Undescribable: it has no file, or the file is not what was imported.
+    """
+    module = sys.modules.get(name)
+    if module is not None and _file_of(name) is None and not hasattr(module, "__path__"):
+        walk.refuse(
+            module,
+            f"the module {name} has no file, so its code cannot be read as a whole",
+            hint="Name what you use of it, as `module.function`, instead of passing the module on.",
+        )
+    files: dict[str, str] = {}
+    pending = [name, *(f"{name}.{n}" for n in names)]
+    while pending:
+        current = pending.pop(0)
+        for ancestor in _with_parents(current):
+            path = _file_of(ancestor)
+            if path is None or path in files:
+                continue
+            try:
+                code = _compiled(path, os.stat(path).st_mtime_ns, os.stat(path).st_size)
+            except (OSError, SyntaxError, ValueError) as error:
+                walk.refuse(module, f"the file of module {ancestor} cannot be compiled: {error}")
+            _refuse_stale(walk, ancestor, code)
+            files[path] = code_digest(code)
+            pending += [n for n in _imports(code, ancestor, path) if find_module(n)[1:] == (None, True)]
+    exact = blake3("".join(files.values()).encode()).hexdigest()  # in order: two files may swap contents
+    return Description("files", exact, shown=f"code of {len(files)} files")
+
+
+def describe_files_of(function: types.FunctionType) -> Description:
+    """Describe a function's file with all that the file imports; for code that needs no closer look.
+
+    A library's function is described by its version. Stages of a checkout are described this way: they read
+    files and ask for attributes by name as their work, and a change in any file that they import counts.
+    """
+    from etgraph.fingerprint.code import public_name
+    from etgraph.fingerprint.describe import Walk
+
+    library = origin.library_of_code(function.__code__, function.__globals__)
+    if library is not None:
+        return Description("library", f"{public_name(function)} @ {library}")
+    walk = Walk(function.__qualname__)
+    child = describe_module_files(walk, function.__module__)
+    return Description("function", function.__qualname__, (("(files)", child),))
+
+
+def _with_parents(name: str) -> Iterator[str]:
+    parts = name.split(".")
+    for i in range(len(parts)):
+        yield ".".join(parts[: i + 1])
+
+
+def _file_of(name: str) -> str | None:
+    """The source file of a user's module; None for a library's, a namespace package's, or none at all."""
+    module = sys.modules.get(name)
+    path = getattr(module, "__file__", None)
+    if module is None:
+        spec = _spec(name)
+        path = spec.origin if spec is not None and spec.has_location else None
+    if not isinstance(path, str) or origin.library_of(path) is not None:
+        return None
+    return path
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(path: str, mtime_ns: int, size: int) -> types.CodeType:
+    """Compile a source file; an extension module stands for its bytes."""
+    del mtime_ns, size  # parts of the cache's key
+    with open(path, "rb") as file:
+        content = file.read()
+    if not path.endswith((".py", ".pyw")):
+        return compile(repr(blake3(content).hexdigest()), "<binary>", "eval", dont_inherit=True)
+    return compile(content, path, "exec", dont_inherit=True)
+
+
+def _imports(code: types.CodeType, name: str, path: str) -> Iterator[str]:
+    package = name if os.path.basename(path) == "__init__.py" else name.rpartition(".")[0]
+    for level, module, names in references(code).imports:
+        absolute, library, exists = find_module(module, level, package)
+        if exists and library is None:
+            yield absolute
+            yield from (f"{absolute}.{n}" for n in names if n != "*" and _spec(f"{absolute}.{n}") is not None)
+
+
+def _refuse_stale(walk: Walk, name: str, code: types.CodeType) -> None:
+    """Refuse a module that was edited after it was imported: the file is not what would run."""
+    module = sys.modules.get(name)
+    if module is None:
+        return
+    fresh: dict[str, set[str]] = {}
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            fresh.setdefault(constant.co_name, set()).add(code_digest(constant))
+    for key, value in list(vars(module).items()):
+        if not isinstance(value, types.FunctionType) or value.__code__.co_filename != module.__file__:
+            continue
+        loaded = value.__code__
+        if (
+            loaded.co_name == key
+            and value.__qualname__ == key
+            and code_digest(loaded) not in fresh.get(key, ())
+        ):
+            walk.refuse(
+                module,
+                f"module {name} was edited after it was imported",
+                hint="Start a new process, or import it again.",
+            )
