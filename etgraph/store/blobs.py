@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from blake3 import blake3
-
 from etgraph.errors import UsageError
+from etgraph.hashing import digest_of
 from etgraph.store.directory import StoreDirectory
 from etgraph.store.files import Damaged, is_shortage, open_regular, read_exactly, reason
 
@@ -58,10 +57,7 @@ def _is_buffer(content: object) -> bool:
 
 def blob_digest(content: Buffer | Sequence[Buffer]) -> str:
     """The address of a blob: BLAKE3 of its bytes, 64 hex digits."""
-    hasher = blake3(max_threads=blake3.AUTO)
-    for piece in byte_pieces(content):
-        hasher.update(piece)
-    return str(hasher.hexdigest())
+    return digest_of(byte_pieces(content))
 
 
 def check_digest(digest: object) -> str:
@@ -149,7 +145,7 @@ class Blobs:
             )
         finally:
             os.close(descriptor)
-        if blake3(view, max_threads=blake3.AUTO).hexdigest() != digest:
+        if digest_of([view]) != digest:
             raise Damaged("its content has another digest than its name")
         return view
 

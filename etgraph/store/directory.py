@@ -30,13 +30,15 @@ from blake3 import blake3
 from filelock import FileLock, Timeout
 
 from etgraph.errors import EtgraphWarning
-from etgraph.store.files import Damaged, is_shortage, open_regular, read_exactly, reason, remove, tree_size
+from etgraph.store.files import Damaged, is_shortage, reason, remove, tree_size
+from etgraph.store.secret import make_secret, read_secret
 
 __all__ = ["StoreDirectory"]
 
 QUARANTINE_FILES = 32
 QUARANTINE_BYTES = 64 * 1024**2
-_SECRET_BYTES = 32
+#: No file looks like this, so that the secret is read.
+_NEVER = (0,)
 
 
 class StoreDirectory:
@@ -46,21 +48,34 @@ class StoreDirectory:
         self.path = path
         self.problems: list[str] = []
         self._secret: bytes | None = None
-        self._refused = ""
+        self._seen: tuple[int, ...] | None = _NEVER
+        self._refused = False
         self._opening = threading.Lock()
 
     # -- being usable -------------------------------------------------------------------------------------
 
     def usable(self) -> bool:
-        """The directory exists (it is made when it does not), is private, and has its secret."""
+        """The directory exists (it is made when it does not), is private, and has its secret.
+
+        Cheap to ask again: when the secret was replaced meanwhile, the new one counts; when it was lost, it
+        is written again.
+        """
         with self._opening:
-            if self._secret is None and not self._refused:
+            if not self._refused and self._secret_status() != self._seen:
                 try:
                     self._secret = self._prepare()
                 except (OSError, Damaged) as error:
-                    self._refused = f"cannot be used: {reason(error)}"
-                    self.problem(f"the cache directory {self.path} {self._refused}; building without a cache")
-            return self._secret is not None
+                    why = f"the cache directory {self.path} cannot be used: {reason(error)}"
+                    self.problem(f"{why}; building without a cache")
+                    self._refused, self._seen = not is_shortage(error), _NEVER
+            return self._secret is not None and not self._refused
+
+    def _secret_status(self) -> tuple[int, ...] | None:
+        try:
+            status = os.lstat(self.path / "secret")
+        except OSError:
+            return None
+        return (status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns)
 
     def _prepare(self) -> bytes:
         os.makedirs(self.path, mode=0o700, exist_ok=True)
@@ -79,47 +94,12 @@ class StoreDirectory:
         if os.name == "posix" and status.st_mode & 0o077 and (not names or "secret" in names):
             with contextlib.suppress(OSError):
                 os.chmod(self.path, 0o700)
-        return self._read_secret() or self._make_secret()
-
-    def _read_secret(self) -> bytes | None:
-        path = self.path / "secret"
-        try:
-            descriptor, status = open_regular(path)
-            try:
-                if status.st_size != _SECRET_BYTES:
-                    raise Damaged(f"it has {status.st_size} bytes instead of {_SECRET_BYTES}")
-                return bytes(read_exactly(descriptor, 0, _SECRET_BYTES))
-            finally:
-                os.close(descriptor)
-        except FileNotFoundError:
-            return None
-        except (OSError, Damaged) as error:
-            if is_shortage(error):
-                raise
-            self.quarantine(path)
-            self.problem(
-                f"the cache's secret {path} is damaged ({reason(error)}); a new one is made, "
-                "and entries made with the old one count as damaged"
-            )
-            return None
-
-    def _make_secret(self) -> bytes:
-        temporary = self._temporary()
-        self._write_file(temporary, [secrets.token_bytes(_SECRET_BYTES)], sync=True)
-        try:
-            # A link fails where the name exists, so that of two processes one wins and both read the same.
-            os.link(temporary, self.path / "secret")
-        except FileExistsError:
-            pass
-        except OSError:
-            os.replace(temporary, self.path / "secret")
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        made = self._read_secret()
-        if made is None:
-            raise Damaged("its secret cannot be kept")
-        return made
+        self._seen = self._secret_status()
+        kept = read_secret(self)
+        if kept is None:
+            kept = make_secret(self, self._secret)
+            self._seen = self._secret_status()
+        return kept
 
     def problem(self, text: str) -> None:
         """Note what went wrong; the first one is also warned about."""
@@ -204,19 +184,21 @@ class StoreDirectory:
             raise
 
     def _make_folders(self, folder: Path) -> None:
-        for _ in range(8):
-            try:
-                os.makedirs(folder, mode=0o700, exist_ok=True)
+        """Make a folder below the directory, private at each level; a file in its place is set aside."""
+        if folder == self.path:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            return
+        if folder.is_dir():
+            return
+        self._make_folders(folder.parent)
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            if folder.is_dir():
                 return
-            except (FileExistsError, NotADirectoryError):
-                obstacle = next(
-                    (p for p in (folder, *folder.parents) if os.path.lexists(p) and not p.is_dir()), None
-                )
-                if obstacle is None or self.path not in obstacle.parents:
-                    raise
-                self.problem(f"{obstacle} was not a folder and is set aside")
-                self.quarantine(obstacle)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+            self.problem(f"{folder} was not a folder and is set aside")
+            self.quarantine(folder)
+            os.mkdir(folder, 0o700)
 
     def aside(self, path: Path) -> Path:
         """Rename a file or folder into `tmp/`, from where it can be removed without hurry."""
@@ -239,7 +221,8 @@ class StoreDirectory:
                 return
             folder = self.path / "quarantine"
             with contextlib.suppress(OSError):
-                os.makedirs(folder, mode=0o700, exist_ok=True)
+                if path != folder:
+                    self._make_folders(folder)
                 if status.st_size <= QUARANTINE_BYTES:
                     os.replace(path, folder / f"{path.name}-{time.time_ns()}")
                     self._trim_quarantine(folder)

@@ -3,9 +3,9 @@
     16 bytes   magic
     32 bytes   keyed BLAKE3 of the manifest under the entry's name
      8 bytes   length of the manifest, little-endian
-    manifest   JSON: key, about, when it was made, the large blobs with their sizes, size and BLAKE3 of the
-    body body       from the next multiple of 64: a table, the document, the small blobs, each from a multiple
-             of 64
+    manifest   JSON: key, about, when it was made, digests and sizes of the large blobs, size and BLAKE3 of
+               the body; blanks at its end, so that it ends at a multiple of 64
+    body       a table, the document, the small blobs, each from a multiple of 64
 
 The manifest can be read alone, to list or to sweep. The body is checked against the digest that the manifest
 gives before it is parsed. Many small tensors would be slow as files, so that they lie in the body.
@@ -19,9 +19,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blake3 import blake3
-
 from etgraph.errors import UsageError
+from etgraph.hashing import digest_of
 from etgraph.store.directory import StoreDirectory
 from etgraph.store.files import Damaged, read_exactly
 
@@ -95,22 +94,19 @@ def encode(
         offset += _aligned(len(content))
     table_text = _json(table, "table")
     body = [len(table_text).to_bytes(8, "little"), table_text, _padding(8 + len(table_text)), *parts]
-    hasher = blake3()
-    for part in body:
-        hasher.update(part)
     manifest = _json(
         {
             "key": key,
             "about": about,
             "created": created,
             "blobs": large,
-            "body": [sum(map(len, body)), hasher.hexdigest()],
+            "body": [sum(map(len, body)), digest_of(body)],
         },
         "about",
     )
+    manifest += b" " * len(_padding(_HEADER + len(manifest)))
     mac = directory.mac(_PURPOSE, name, manifest)
-    head = [MAGIC, mac, len(manifest).to_bytes(8, "little"), manifest, _padding(_HEADER + len(manifest))]
-    return [*head, *body]
+    return [MAGIC, mac, len(manifest).to_bytes(8, "little"), manifest, *body]
 
 
 def read_manifest(directory: StoreDirectory, name: str, descriptor: int, status: os.stat_result) -> Manifest:
@@ -128,7 +124,7 @@ def read_manifest(directory: StoreDirectory, name: str, descriptor: int, status:
         raise Damaged("its manifest is not authentic")
     fields = json.loads(manifest)
     body_size, body_digest = fields["body"]
-    offset = _aligned(_HEADER + length)
+    offset = _HEADER + length
     if status.st_size != offset + body_size:
         raise Damaged(f"it has {status.st_size} bytes instead of {offset + body_size}")
     return Manifest(
@@ -143,7 +139,7 @@ def read_body(descriptor: int, manifest: Manifest) -> Body:
         Damaged: it is not what the manifest says.
     """
     data = read_exactly(descriptor, manifest.body_offset, manifest.body_size)
-    if blake3(data, max_threads=blake3.AUTO).hexdigest() != manifest.body_digest:
+    if digest_of([data]) != manifest.body_digest:
         raise Damaged("its body has another digest than its manifest says")
     return parse_body(data)
 
