@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from etgraph.errors import (
         ArtifactFileError,
+        BackendUnavailableError,
         EtgraphError,
         EtgraphWarning,
         PlanError,
@@ -52,7 +53,7 @@ _HOMES = {
         "Prepared", "Quantized", "Source",
     ),
     "errors": (
-        "ArtifactFileError", "EtgraphError", "EtgraphWarning", "PlanError", "StageDeclarationError", "StageError",
+        "ArtifactFileError", "BackendUnavailableError", "EtgraphError", "EtgraphWarning", "PlanError", "StageDeclarationError", "StageError",
         "UntrustedFileError", "UsageError",
     ),
     "planner": ("Plan",),
@@ -65,7 +66,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "ArtifactFileError", "Artifact", "Deferred", "Edge", "EdgeConfig", "EtgraphError", "EtgraphWarning", "Event",
+    "Artifact", "ArtifactFileError", "BackendUnavailableError", "Deferred", "Edge", "EdgeConfig", "EtgraphError", "EtgraphWarning", "Event",
     "Executorch", "Exported", "Inputs", "Kind", "Lowered", "Module", "Plan", "PlanError", "Prepared", "Quantized",
     "Recipe", "Result", "Source", "Stage", "StageDeclarationError", "StageError", "Step", "Through",
     "UntrustedFileError", "UsageError", "Verification", "at", "detect", "fingerprint", "get_recipe", "load", "plan",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "ArtifactFileError",
+    "BackendUnavailableError",
     "CacheEntryError",
     "EtgraphError",
     "EtgraphWarning",
@@ -45,6 +46,10 @@ class StageDeclarationError(UsageError):
 
 class PlanError(UsageError):
     """There is no way from what was given to what was asked for. Nothing was run."""
+
+
+class BackendUnavailableError(UsageError):
+    """This host's runtime lacks a backend or a kernel that a program needs to be executed."""
 
 
 class ArtifactFileError(UsageError):

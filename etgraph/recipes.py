@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 __all__ = ["Deferred", "Recipe", "Through", "closest", "evaluated"]
@@ -68,6 +68,11 @@ class Recipe:
     def __post_init__(self) -> None:
         frozen = {name: types.MappingProxyType(dict(options)) for name, options in self.stages.items()}
         object.__setattr__(self, "stages", types.MappingProxyType(frozen))
+
+    def with_options(self, stage: str, **options: Any) -> Recipe:
+        """Return the same recipe with more options for one stage: `r.with_options("torch_export", strict=True)`."""
+        changed = {**self.stages, stage: {**self.stages.get(stage, {}), **options}}
+        return replace(self, stages=changed)
 
 
 def closest(word: str, known: Iterable[str]) -> str:

@@ -116,7 +116,8 @@ def _ran(planned: PlannedStep, given: Artifact) -> Artifact:
             stage=planned.stage,
             hint="Correct the return value or the annotation of the stage.",
         )
-    entry = Provenance(stage=planned.stage, kind=wanted)
+    told = tuple((name, str(v)) for name, v in options.items() if isinstance(v, bool | int | float | str))
+    entry = Provenance(stage=planned.stage, kind=wanted, options=told)
     return replace(produced, provenance=(*given.provenance, entry))
 
 
@@ -145,5 +146,5 @@ def failure(planned: PlannedStep, given: Artifact, error: Exception) -> StageErr
             # A failure to explain must not hide the failure that is to be explained.
             address = {}
     address["method"] = getattr(error, "etgraph_method", "") or address.get("method", "")
-    problem = f"{type(error).__name__}: {error}".strip()
+    problem = address.pop("problem", "") or f"{type(error).__name__}: {error}".strip()
     return StageError(problem, stage=planned.stage, **address)

@@ -27,7 +27,12 @@ def to_edge(
     """
     from executorch.exir import to_edge as upstream_to_edge
 
-    from stages.support.lowering import edge_for_partitioners, own_config, partitioners_by_method
+    from stages.support.lowering import (
+        edge_for_partitioners,
+        fit_to_branches,
+        own_config,
+        partitioners_by_method,
+    )
     from stages.support.programs import edge_config_of, operator_named, programs_of
 
     config = own_config(compile_config)
@@ -35,6 +40,7 @@ def to_edge(
     config.preserve_ops = [*config.preserve_ops, *(op for op in wanted if op not in config.preserve_ops)]
     if partitioners:
         chosen = partitioners_by_method(partitioners, program.methods)
+        chosen = fit_to_branches(chosen, program.methods)
         manager = edge_for_partitioners(program.methods, chosen, program.constant_methods, config)
     else:
         manager = upstream_to_edge(

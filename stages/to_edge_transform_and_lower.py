@@ -37,7 +37,12 @@ def to_edge_transform_and_lower(
     from executorch.exir.backend.backend_api import validation_disabled
 
     from stages.support.delegation import warn_of_nothing_taken
-    from stages.support.lowering import own_config, partitioners_by_method, resolve_passes
+    from stages.support.lowering import (
+        fit_to_branches,
+        own_config,
+        partitioners_by_method,
+        resolve_passes,
+    )
     from stages.support.programs import edge_config_of, operator_named, programs_of
 
     config = own_config(compile_config)
@@ -49,7 +54,7 @@ def to_edge_transform_and_lower(
         manager = upstream(
             dict(program.methods),
             transform_passes=passes,
-            partitioner=chosen,
+            partitioner=fit_to_branches(chosen, program.methods),
             constant_methods=dict(program.constant_methods) or None,
             compile_config=config,
         )

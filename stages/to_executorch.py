@@ -35,9 +35,13 @@ def to_executorch(
     if initialize_buffers:
         for ep in programs.values():
             _keep_start_values(ep)
-    outputs = {method: _output_roles(ep) for method, ep in programs.items()}
+    roles = {method: _output_roles(ep) for method, ep in programs.items()}
+    stateful = {method: bool(ep.graph_signature.buffers_to_mutate) for method, ep in programs.items()}
+    _tell_of_mutated_inputs(roles)
     manager = manager_of(program, programs).to_executorch(config)
-    return executorch_artifact(program, manager, outputs)
+    emitted = executorch_artifact(program, manager, roles, stateful)
+    _tell_of_missing_kernels(program, emitted)
+    return emitted
 
 
 def _keep_start_values(program: Any) -> None:
@@ -51,6 +55,38 @@ def _keep_start_values(program: Any) -> None:
         value = program.state_dict.get(name, program.constants.get(name))
         if value is not None and bool(value.detach().ne(0).any()):
             node.meta["et_init_buffer"] = True
+
+
+def _tell_of_mutated_inputs(roles: dict[str, tuple[str, ...]]) -> None:
+    for method, outputs in roles.items():
+        mutated = [role for role in outputs if role != "output"]
+        if mutated:
+            etgraph.warn(
+                f"method {method!r} writes into its inputs, so the .pte returns {len(mutated)} more "
+                f"({', '.join(mutated)}) before its outputs, which move by {len(mutated)}"
+            )
+
+
+def _tell_of_missing_kernels(program: Edge | Lowered, emitted: Executorch) -> None:
+    """Warn of operators for which ExecuTorch's own kernel libraries have nothing: the runtime says only 0x14."""
+    from executorch.runtime import Runtime
+
+    from stages.failure import line_of
+    from stages.support.programs import all_nodes
+
+    known = Runtime.get().operator_registry.operator_names
+    for method, described in emitted.methods.items():
+        for operator in sorted(set(described["operators"]) - set(known)):
+            lines = {
+                line_of(node.meta.get("stack_trace") or "")
+                for node in all_nodes(program.methods[method])
+                if getattr(getattr(node.target, "_schema", None), "name", "") == operator.partition(".")[0]
+            }
+            where = "".join(f"; from {line}" for line in sorted(filter(None, lines)))
+            etgraph.warn(
+                f"method {method!r} needs the kernel {operator}, which ExecuTorch's own kernel libraries lack{where}. "
+                "It loads only where a library with that kernel is linked in; otherwise replace the operator."
+            )
 
 
 def _output_roles(program: Any) -> tuple[str, ...]:

@@ -16,9 +16,12 @@ def executorch_artifact(
     source: Artifact | None,
     manager: ExecutorchProgramManager,
     output_roles: Mapping[str, Sequence[str]] | None = None,
+    mutates_buffers: Mapping[str, bool] | None = None,
 ) -> Executorch:
     """Hold what a manager emitted: its bytes in the pieces that it has them in, and its debug maps."""
     methods = describe_methods(manager.executorch_program, output_roles or {})
+    for method, mutates in (mutates_buffers or {}).items():
+        methods[method]["mutates_buffers"] = mutates
     fields: dict[str, Any] = {
         "methods": methods,
         "pieces": _pieces(manager._pte_data),
@@ -42,16 +45,15 @@ def _pieces(cord: Any) -> tuple[bytes, ...]:
 
 def describe_methods(
     program: Program, output_roles: Mapping[str, Sequence[str]]
-) -> dict[str, Mapping[str, Any]]:
+) -> dict[str, dict[str, Any]]:
     """Return each method's inputs, outputs, operators and backends as plain data.
 
     Constant methods are methods of the program too; they are left out here when `output_roles` names the others.
     """
-    return {
-        plan.name: _describe(plan, output_roles.get(plan.name, ()))
-        for plan in program.execution_plan
-        if not output_roles or plan.name in output_roles
-    }
+    plans = {plan.name: plan for plan in program.execution_plan}
+    # The emitter sorts methods by name; the order of the program that it came from is kept here.
+    names = [name for name in output_roles if name in plans] or list(plans)
+    return {name: _describe(plans[name], output_roles.get(name, ())) for name in names}
 
 
 def _describe(plan: ExecutionPlan, roles: Sequence[str]) -> dict[str, Any]:

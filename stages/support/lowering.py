@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+import torch
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager
+from executorch.exir.backend.canonical_partitioners.config_partitioner import ConfigerationBasedPartitioner
 from executorch.exir.backend.partitioner import Partitioner
+from executorch.exir.graph_module import get_control_flow_submodules
 from executorch.exir.pass_manager import PassManager
 from executorch.exir.program._program import _gen_edge_manager_for_partitioners
 from torch.export import ExportedProgram
@@ -56,6 +59,51 @@ def edge_for_partitioners(
     return _gen_edge_manager_for_partitioners(
         partitioners, dict(programs), config, dict(constant_methods) or None
     )
+
+
+class _OnlyOutsideBranches(Partitioner):
+    """A partitioner that keeps operators whole where it can delegate them, and not inside control-flow branches."""
+
+    def __init__(self, partitioner: Partitioner) -> None:
+        super().__init__()
+        self._partitioner = partitioner
+
+    def partition(self, exported_program: ExportedProgram) -> Any:
+        return self._partitioner.partition(exported_program)
+
+    def ops_to_not_decompose(self, ep: ExportedProgram) -> Any:
+        operators, check = self._partitioner.ops_to_not_decompose(ep)
+
+        def keep(node: torch.fx.Node) -> bool:
+            # Upstream stores the branches of cond, while_loop and map as submodules of the method's module.
+            in_branch = any(node.graph is branch.graph for _, branch, _ in get_control_flow_submodules(ep.graph_module))
+            return not in_branch and (check is None or check(node))
+
+        return operators, keep
+
+    def transform_for_pre_decomposition(self, exported_program: ExportedProgram) -> ExportedProgram:
+        return self._partitioner.transform_for_pre_decomposition(exported_program)
+
+
+def fit_to_branches(
+    partitioners: dict[str, list[Partitioner]], programs: Mapping[str, ExportedProgram]
+) -> dict[str, list[Partitioner]]:
+    """Keep nothing whole inside the branches of `cond` and its like for partitioners that never look into them.
+
+    `ConfigerationBasedPartitioner` (XNNPACK's) walks the top graph only. Left as it is, an operator that it keeps
+    whole in a branch ends the combined call in "was not decomposed or delegated". Programs without branches, and
+    all other partitioners, are untouched.
+    """
+    return {
+        method: [
+            _OnlyOutsideBranches(one)
+            if isinstance(one, ConfigerationBasedPartitioner)
+            and get_control_flow_submodules(programs[method].graph_module)
+            else one
+            for one in chosen
+        ]
+        for method, chosen in partitioners.items()
+    }
 
 
 def delegate(
