@@ -174,6 +174,7 @@ def _finish(writer: Writer, artifact: Artifact, meaning: dict[str, Any], emitted
         "provenance": [[p.stage, p.kind, [list(o) for o in p.options]] for p in artifact.provenance],
         "versions": _versions(),
         "graphs": writer.graph_debug,
+        "programs": writer.program_debug,
         "table": writer.debug.rows,
         "environments": environment_debug,
         "emitted": emitted_debug,

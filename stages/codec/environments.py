@@ -43,7 +43,7 @@ def write(writer: Writer, position: int, env: Any) -> tuple[dict[str, Any], dict
     own = _close(writer, position, env)
     meaning = {
         "settings": {name: bool(getattr(env.settings, name)) for name in _SETTINGS},
-        "symbols": {name: _write_facts(env, symbol, expression) for name, symbol in own.items()},
+        "symbols": [_write_facts(env, symbol, expression) for symbol in own],
     }
     for symbol in {**env.var_to_range, **env.backed_var_to_val, **env.replacements}:
         expression(symbol)
@@ -54,33 +54,33 @@ def write(writer: Writer, position: int, env: Any) -> tuple[dict[str, Any], dict
             for k, asserts in env.deferred_runtime_asserts.items()
         ],
         "divisible": sorted((expression(e) for e in env.divisible), key=str),
-        "source_to_var": {k: v.name for k, v in env.source_to_var.items() if v in env.backed_var_to_val},
-        "val_to_var": [[k, v.name] for k, v in env.val_to_var.items() if hasattr(v, "name")],
+        "source_to_var": {k: expression(v) for k, v in env.source_to_var.items() if v in env.backed_var_to_val},
+        "val_to_var": [[k, expression(v)] for k, v in env.val_to_var.items()],
         "unique_ids": sorted(env.unique_ids),
         "renamings": [[expression(k), expression(v)] for k, v in env.unbacked_renamings.items()],
         "counters": {name: getattr(env, name) for name in _COUNTERS},
         "flags": {name: bool(getattr(env, name)) for name in _FLAGS},
     }
     everything = _close(writer, position, env)
-    debug["symbols"] = {n: _write_facts(env, s, expression) for n, s in everything.items() if n not in own}
-    debug["sources"] = {
-        symbol.name: [s for s in map(_write_source, sources) if s is not None]
-        for symbol, sources in env.var_to_sources.items()
-    }
-    debug["order"] = [s.name for s in env.var_to_range]
+    debug["symbols"] = [_write_facts(env, symbol, expression) for symbol in everything[len(own) :]]
+    debug["names"] = [symbol.name for symbol in everything]
+    debug["sources"] = [
+        [s for s in map(_write_source, env.var_to_sources.get(symbol, ())) if s is not None] for symbol in everything
+    ]
+    debug["order"] = [everything.index(symbol) for symbol in env.var_to_range]
     return meaning, debug
 
 
-def _close(writer: Writer, position: int, env: Any) -> dict[str, Any]:
-    """Give the symbols used so far, and those that their replacements use in turn."""
+def _close(writer: Writer, position: int, env: Any) -> list[Any]:
+    """Give the symbols used so far, and those that their replacements use in turn, in the order of their numbers."""
     used = writer.used_symbols.setdefault(position, {})
-    done: set[str] = set()
-    while todo := [s for name, s in used.items() if name not in done]:
+    done: set[Any] = set()
+    while todo := [symbol for symbol in used if symbol not in done]:
         for symbol in todo:
-            done.add(symbol.name)
+            done.add(symbol)
             if symbol in env.replacements:
                 write_expression(writer, position, env.replacements[symbol])
-    return dict(used)
+    return list(used)
 
 
 def _write_facts(env: Any, symbol: Any, expression: Any) -> dict[str, Any]:
@@ -98,19 +98,19 @@ def _write_facts(env: Any, symbol: Any, expression: Any) -> dict[str, Any]:
 
 
 def read(meaning: dict[str, Any], debug: dict[str, Any]) -> Any:
-    """Make a ShapeEnv; its symbols by name are in its attribute `etgraph_symbols`."""
+    """Make a ShapeEnv; its symbols by number are in its attribute `etgraph_symbols`."""
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     env = ShapeEnv(**{name: bool(meaning["settings"][name]) for name in _SETTINGS})
-    facts = {**debug["symbols"], **meaning["symbols"]}
-    symbols = {name: read_symbol(name, known["is"]) for name, known in facts.items()}
+    facts = [*meaning["symbols"], *debug["symbols"]]
+    symbols = {f"${i}": read_symbol(debug["names"][i], known["is"]) for i, known in enumerate(facts)}
     env.etgraph_symbols = symbols
 
     def expression(encoded: Any) -> Any:
         return read_expression(symbols, encoded)
 
-    for name in [*debug["order"], *(n for n in facts if n not in debug["order"])]:
-        _read_facts(env, symbols[name], facts[name], expression)
+    for i in [*debug["order"], *(i for i in range(len(facts)) if i not in debug["order"])]:
+        _read_facts(env, symbols[f"${i}"], facts[i], expression)
     _read_history(env, debug, symbols, expression)
     env._update_version_counter()
     return env
@@ -146,12 +146,13 @@ def _read_history(env: Any, debug: dict[str, Any], symbols: dict[str, Any], expr
             RuntimeAssert(expression(e), str(msg), stack) for e, msg in asserts
         ]
     env.divisible.update(map(expression, debug["divisible"]))
-    env.source_to_var.update({str(k): symbols[v] for k, v in debug["source_to_var"].items()})
-    env.val_to_var.update({k: symbols[v] for k, v in debug["val_to_var"] if v in symbols})
+    env.source_to_var.update({str(k): expression(v) for k, v in debug["source_to_var"].items()})
+    env.val_to_var.update({k: expression(v) for k, v in debug["val_to_var"]})
     env.unique_ids.update(map(int, debug["unique_ids"]))
     env.unbacked_renamings.update({expression(k): expression(v) for k, v in debug["renamings"]})
-    for name, sources in debug["sources"].items():
-        env.var_to_sources[symbols[name]] = [_read_source(s) for s in sources]
+    for i, sources in enumerate(debug["sources"]):
+        if sources:
+            env.var_to_sources[symbols[f"${i}"]] = [_read_source(s) for s in sources]
     for name in _COUNTERS:
         setattr(env, name, int(debug["counters"][name]))
     for name in _FLAGS:

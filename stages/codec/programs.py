@@ -38,6 +38,7 @@ def write_program(writer: Writer, program: Any) -> int:
         return position
     for name in program.__dict__.keys() - _KNOWN:
         writer.drop(f"attribute {name!r} of an ExportedProgram")
+    writer.program_debug.append({"guards": list(program._guards_code)})
     graph = write_graph_module(writer, program.graph_module)
     env = _environment(writer, program)
     writer.programs[position] = {
@@ -52,7 +53,6 @@ def write_program(writer: Writer, program: Any) -> int:
         "environment": env,
         "calls": [_write_call(writer, entry) for entry in program.module_call_graph],
         "example_inputs": None if program.example_inputs is None else write_tree(writer, program.example_inputs),
-        "guards": list(program._guards_code),
         "verifiers": [_write_verifier(writer, v) for v in program.verifiers],
     }
     return position
@@ -158,7 +158,7 @@ def read_program(reader: Reader, position: int) -> Any:
     program._verifiers = [_read_verifier(reader, v) for v in encoded["verifiers"]]
     # Torch runs this code, so it is made from the guards again; the file only says which of them there were.
     made = set(_convert_guards_to_code(program._graph_module))
-    program._guards_code = [guard for guard in encoded["guards"] if guard in made]
+    program._guards_code = [guard for guard in reader.debug["programs"][position]["guards"] if guard in made]
     reader.programs[position] = program
     return program
 

@@ -26,6 +26,7 @@ _TORCH = (
     "OpaqueUnaryFn_sqrt OpaqueUnaryFn_tan OpaqueUnaryFn_tanh PowByNatural PythonMod RShift RoundDecimal RoundToInt "
     "ToFloat TruncToFloat TruncToInt Where"
 ).split()
+_COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "And", "Or"})
 _ASSUMPTIONS = frozenset({"integer", "positive", "nonnegative", "negative", "real", "finite", "zero", "nonzero"})
 _PYTYPES: dict[str, type] = {"int": int, "float": float, "bool": bool}
 
@@ -49,7 +50,12 @@ def _constants() -> dict[str, Any]:
 
 
 def write_expression(writer: Writer, env: int, expr: Any) -> Any:
-    """Encode an expression: int, bool, symbol name, `["Class", ...]`, `["Rational", p, q]`, `["Float", text]`."""
+    """Encode an expression: int, bool, `"$n"` for a symbol, `["Class", ...]`, `["Rational", p, q]` and such.
+
+    Symbols are numbered in the order in which they are met: torch numbers unbacked ones from a counter that every
+    tracing with the same environment moves on. Arguments whose order means nothing are sorted, since sympy keeps
+    those of Max and Min in sets.
+    """
     import sympy
 
     if isinstance(expr, (bool, int)):
@@ -57,8 +63,8 @@ def write_expression(writer: Writer, env: int, expr: Any) -> Any:
     if isinstance(expr, float):
         return ["Float", repr(expr), 53]
     if isinstance(expr, sympy.Symbol):
-        writer.used_symbols.setdefault(env, {}).setdefault(expr.name, expr)
-        return expr.name
+        symbols = writer.used_symbols.setdefault(env, {})
+        return f"${symbols.setdefault(expr, len(symbols))}"
     if isinstance(expr, sympy.Integer):
         return int(expr)
     if isinstance(expr, sympy.Rational):
@@ -78,7 +84,8 @@ def write_expression(writer: Writer, env: int, expr: Any) -> Any:
             f"a symbolic expression with {type(expr).__module__}.{type(expr).__name__} ({expr})",
             "Save an earlier kind, or report the model: the class must be added to stages/codec/symbols.py.",
         )
-    return [type(expr).__name__, *(write_expression(writer, env, a) for a in expr.args)]
+    args = [write_expression(writer, env, a) for a in expr.args]
+    return [type(expr).__name__, *(sorted(args, key=str) if type(expr).__name__ in _COMMUTATIVE else args)]
 
 
 def read_expression(symbols: dict[str, Any], encoded: Any) -> Any:
@@ -122,17 +129,27 @@ def write_environment(writer: Writer, env: Any) -> int:
 
 
 def write_symbolic(writer: Writer, value: Any) -> Any:
-    """Encode a SymInt, SymFloat or SymBool: environment, type, expression and hint."""
+    """Encode a SymInt, SymFloat or SymBool: environment, type, expression and hint.
+
+    The expression is simplified by the environment: the same size can be held as `s27` or as `s94 + 1`, depending on
+    what was traced before with the same environment.
+    """
     node = value.node
     if getattr(node, "_expr", None) is None or node.shape_env is None:
         raise refuse(
             writer.where, f"a symbolic number without an expression ({value})", "Export with plain dynamic shapes."
         )
     env = write_environment(writer, node.shape_env)
-    hint = node._hint
+    expr = node.shape_env.simplify(node._expr)
+    hint = None if _backed(node.shape_env, expr) else node._hint
     if not (hint is None or isinstance(hint, (bool, int, float))):
         hint = None
-    return {"sym": [env, node.pytype.__name__, write_expression(writer, env, node._expr), hint]}
+    return {"sym": [env, node.pytype.__name__, write_expression(writer, env, expr), hint]}
+
+
+def _backed(env: Any, expr: Any) -> bool:
+    """Tell whether an expression has a value for the example inputs, so that its hint need not be kept."""
+    return all(symbol in env.backed_var_to_val for symbol in expr.free_symbols)
 
 
 def read_symbolic(reader: Reader, encoded: Any) -> Any:
@@ -147,7 +164,10 @@ def read_symbolic(reader: Reader, encoded: Any) -> Any:
     key = (position, tree if isinstance(tree, str) else json.dumps(tree))
     if key not in reader.expressions:
         reader.expressions[key] = read_expression(env.etgraph_symbols, tree)
-    node = SymNode(reader.expressions[key], env, _PYTYPES[pytype], hint)
+    expr, kind = reader.expressions[key], _PYTYPES[pytype]
+    if hint is None and _backed(env, expr):
+        hint = kind(expr.xreplace(env.backed_var_to_val))
+    node = SymNode(expr, env, kind, hint)
     return {"int": torch.SymInt, "float": torch.SymFloat, "bool": torch.SymBool}[pytype](node)
 
 

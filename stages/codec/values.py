@@ -77,8 +77,10 @@ def _write_rare(writer: Writer, value: Any) -> Any:
     import sympy
     import torch
     import torch.utils._pytree as pytree
+    from torch.utils._sympy.value_ranges import ValueRanges
 
     from stages.codec.operators import function_name, write_target
+    from stages.codec.symbols import write_expression
 
     if type(value).__module__ in ("executorch.exir.dialects.edge._ops", "executorch.exir.dialects.backend._ops"):
         return {"op": write_target(writer, value)}
@@ -93,10 +95,12 @@ def _write_rare(writer: Writer, value: Any) -> Any:
 
         return {"spec": write_spec(writer, value)}
     if isinstance(value, sympy.Symbol):
-        for env, symbols in writer.used_symbols.items():
-            if symbols.get(value.name) == value:
-                return {"symbol": [env, value.name]}
-        raise Unkept("a symbol of no ShapeEnv")
+        return {"symbol": _write_symbol(writer, value)}
+    if isinstance(value, ValueRanges):
+        bounds = (value.lower, value.upper)
+        if any(bound.free_symbols for bound in bounds):
+            raise Unkept("a range with symbols")
+        return {"range": [write_expression(writer, 0, bound) for bound in bounds]}
     if type(value).__name__ in _KEYS:
         return {"key": [type(value).__name__, *(write_value(writer, v) for v in _key_fields(value))]}
     name = function_name(value) if callable(value) else None
@@ -127,6 +131,24 @@ def _read_key(reader: Reader, body: list[Any]) -> Any:
     if body[0] not in _KEYS:
         raise malformed("a key", body)
     return getattr(importlib.import_module(_KEYS[body[0]]), body[0])(*_many(reader, body[1:]))
+
+
+def _write_symbol(writer: Writer, symbol: Any) -> list[Any]:
+    """Encode a symbol that stands alone, in the environment that knows it."""
+    from stages.codec.symbols import write_expression
+
+    for position, env in enumerate(writer.environments):
+        if symbol in env.var_to_range or symbol in env.replacements or symbol in env.unbacked_renamings:
+            return [position, write_expression(writer, position, symbol)]
+    raise Unkept("a symbol of no ShapeEnv")
+
+
+def _read_range(_: Reader, body: list[Any]) -> Any:
+    from torch.utils._sympy.value_ranges import ValueRanges
+
+    from stages.codec.symbols import read_expression
+
+    return ValueRanges(*(read_expression({}, bound) for bound in body))
 
 
 def _read_symbol(reader: Reader, body: list[Any]) -> Any:
@@ -339,6 +361,7 @@ _READERS: dict[str, Callable[[Reader, Any], Any]] = {
     "op": _read_op,
     "spec": _read_spec,
     "symbol": _read_symbol,
+    "range": _read_range,
     "key": _read_key,
     "name": _read_name,
 }
