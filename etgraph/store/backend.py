@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import joblib
-from joblib.func_inspect import get_func_code
 from joblib.memory import StoreBackendBase
 
 from etgraph.store import sweep
@@ -42,6 +41,9 @@ class EtgraphStoreBackend(StoreBackendBase):  # type: ignore[misc]  # joblib has
     `joblib.Memory(Path(directory), backend="etgraph", backend_options={"size_limit": n})`. Nothing touches
     the disk before the first lookup.
     """
+
+    #: The text of `contents` as joblib found it; of the class, because joblib asks once in a process.
+    _code: str | None = None
 
     def configure(
         self, location: str, verbose: int = 0, backend_options: Mapping[str, Any] | None = None
@@ -133,8 +135,7 @@ class EtgraphStoreBackend(StoreBackendBase):  # type: ignore[misc]  # joblib has
                         remove(aside)
 
     def clear_path(self, call_id: Sequence[str]) -> None:
-        """All calls of the one function that is cached here are all entries."""
-        self.clear()
+        """Nothing: joblib wants it when it takes the function for changed; see `get_cached_func_code`."""
 
     def enforce_store_limits(
         self,
@@ -149,7 +150,7 @@ class EtgraphStoreBackend(StoreBackendBase):  # type: ignore[misc]  # joblib has
         if bytes_limit is not None and self.directory.usable():
             limit = parse_size(bytes_limit, "reduce_size: bytes_limit")
             with self.directory.locked("store", PUBLISHING) as held:
-                if held:
+                if held is not False:
                     self.reduced = self.entries.sweep_within(limit, target=limit)
                 else:
                     self.directory.problem("another process holds the cache; it was not pruned")
@@ -157,12 +158,23 @@ class EtgraphStoreBackend(StoreBackendBase):  # type: ignore[misc]  # joblib has
     # -- what joblib asks beside ----------------------------------------------------------------------------
 
     def get_cached_func_code(self, call_id: Sequence[str]) -> str:
-        """The text of `contents` as it is now, so that joblib never takes it for changed."""
-        text, _, line = get_func_code(contents)
-        return f"# first line: {line}\n{text}"
+        """The text that joblib itself found for the function in this process.
+
+        joblib compares it with what it finds at a later call, and where they differ (also when it cannot read
+        the file for a moment) it would empty the cache. `Cache` makes joblib write it once, before any
+        lookup.
+
+        Raises:
+            OSError: joblib has not written it yet, and will.
+        """
+        if self._code is None:
+            raise OSError("the text of the function is not known yet")
+        return self._code
 
     def store_cached_func_code(self, call_id: Sequence[str], func_code: str | None = None) -> None:
-        """Not kept; see the top of this file."""
+        """Kept in memory alone; see the top of this file."""
+        if func_code is not None:
+            EtgraphStoreBackend._code = func_code
 
     def get_cached_func_info(self, call_id: Sequence[str]) -> dict[str, str]:
         """Where entries lie."""

@@ -60,6 +60,9 @@ class Cache:
         self._contents = self._memory.cache(contents, ignore=["build"])
         self._records = Records(self._backend.directory)
         self._held = threading.local()
+        # joblib's first question is always a miss: it notes the text of the function then. Not on a real
+        # lookup.
+        self._name("etgraph")
 
     @property
     def size_limit(self) -> int:

@@ -68,11 +68,11 @@ class Entries:
             verify: read and check all of it now, and count it as used; else the manifest alone.
         """
         for _ in range(3):
-            entry = self._read(name)
+            entry = self.read(name)
             if entry is None:
                 return None
             if not verify:
-                return entry if all(self.blobs.has(*item) for item in entry.manifest.blobs.items()) else None
+                return entry if self.is_complete(entry) else None
             try:
                 entry.verify()
             except (OSError, Damaged, MemoryError) as error:
@@ -87,7 +87,8 @@ class Entries:
             return entry
         return None
 
-    def _read(self, name: str) -> Entry | None:
+    def read(self, name: str) -> Entry | None:
+        """The entry of that name by its manifest alone; None when there is none or it is damaged."""
         status = None
         try:
             descriptor, status = open_regular(self.path(name))
@@ -98,11 +99,16 @@ class Entries:
         except FileNotFoundError:
             return None
         except (OSError, Damaged, MemoryError) as error:
-            self.directory.problem(f"cache entry {name[:12]} is damaged ({reason(error)}); counted as a miss")
+            damaged = "cannot be read now" if is_shortage(error) else "is damaged"
+            self.directory.problem(f"cache entry {name[:12]} {damaged} ({reason(error)}); counted as a miss")
             if not is_shortage(error):
                 self.directory.quarantine(self.path(name), status)
             return None
         return Entry(self.directory, self.blobs, name, manifest, status, self._damaged)
+
+    def is_complete(self, entry: Entry) -> bool:
+        """The large blobs that it refers to are there, in the right size."""
+        return all(self.blobs.has(digest, size) for digest, size in entry.manifest.blobs.items())
 
     def _damaged(self, entry: Entry, error: BaseException) -> None:
         """Note what is wrong with an entry; its file is set aside unless the fault is elsewhere."""
@@ -162,7 +168,7 @@ class Entries:
                 f"{self.directory.path}: {reason(error)}"
             )
             return None
-        return self._read(name)
+        return self.read(name)
 
     def _place(self, temporary: Path, name: str) -> None:
         stamp = self.directory.next_stamp()

@@ -74,21 +74,23 @@ def sweep(entries: Entries, limit: int, target: int) -> PruneReport:
     _remove_leftovers(entries)
     blobs = blob_sizes(entries)
     kept: list[Entry] = []
-    removed = freed = 0
+    removed = freed = unread = 0
     for name in list(entries.names()):
-        entry = entries.find(name, verify=False)
-        if entry is not None:
+        entry = entries.read(name)
+        if entry is None:
+            # Set aside, or not readable at this moment: then nobody knows which blobs it needs.
+            unread += os.path.lexists(entries.path(name))
+        elif entries.is_complete(entry):
             kept.append(entry)
-        elif os.path.lexists(entries.path(name)):
-            # Its manifest is good, and a blob that it needs is gone.
-            freed += tree_size(entries.path(name))
-            removed += _unlink(entries.path(name))
+        else:
+            freed += _own_size(entry)
+            removed += _unlink(entry.path)
     references = Counter(digest for entry in kept for digest in entry.manifest.blobs)
     total = sum(status.st_size for status in blobs.values()) + sum(_own_size(entry) for entry in kept)
     total += tree_size(entries.directory.path / "quarantine") + tree_size(entries.directory.path / "records")
 
     now = time.time()
-    for digest in [digest for digest in blobs if not references[digest]]:
+    for digest in [digest for digest in blobs if not references[digest] and not unread]:
         if total > limit or abs(now - blobs[digest].st_mtime) > GRACE:
             size = blobs[digest].st_size * _unlink(entries.blobs.path(digest))
             total, freed = total - size, freed + size
@@ -120,12 +122,14 @@ def verify(entries: Entries) -> VerifyReport:
         except OSError:
             continue
     for name in list(entries.names()):
-        entry = entries.find(name, verify=False)
-        if entry is not None and entry.intact():
+        entry = entries.read(name)
+        if entry is not None and not entries.is_complete(entry):
+            bad.append(f"entry {name[:12]} lacks a blob that it refers to")
+            _unlink(entry.path)
+        elif entry is not None and entry.intact():
             count, nbytes = count + 1, nbytes + _own_size(entry)
-            continue
-        bad.append(f"entry {name[:12]} is damaged, or lacks a blob that it refers to")
-        _unlink(entries.path(name))
+        elif not os.path.lexists(entries.path(name)):
+            bad.append(f"entry {name[:12]} is damaged")
     return VerifyReport(count, len(blobs), nbytes, bad)
 
 

@@ -160,6 +160,31 @@ def test_it_goes_through_joblib(cache):
     assert not list(cache.directory.rglob("*.pkl"))
 
 
+def test_joblib_does_not_empty_the_cache(cache, tmp_path, monkeypatch):
+    """Not when it takes the text of its function for changed, and not when another cache is cleared."""
+    cache.store("k", {}, {}, about={})
+    Cache(tmp_path / "other").clear()
+    assert cache.lookup("k") is not None
+    monkeypatch.setattr(joblib.memory, "get_func_code", lambda function: ("other text", None, -1))
+    joblib.memory._FUNCTION_HASHES.clear()
+    other = Cache(cache.directory)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other.lookup("k")
+    assert other.lookup("k") is not None
+    assert cache.lookup("k") is not None
+
+
+def test_the_first_lookup_of_a_process_hits(cache):
+    """joblib's habit of missing once in each process is not ours."""
+    cache.store("k", {}, {}, about={})
+    code = "import sys; from etgraph.store import Cache; print(Cache(sys.argv[1]).lookup('k') is not None)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, cache.directory], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 def test_least_recently_used_goes_first(cache):
     """A lookup counts as use; a peek and a listing do not."""
     for key in "abcd":
@@ -380,8 +405,6 @@ def test_a_bad_directory_is_refused(bad):
         ("k", {"a": b"bytes"}, {}),
         ("k", {}, {"../../x": b""}),
         ("k", {}, {"ab": b""}),
-    ]
-    + [
         ("k", {}, {"0" * 64: 7}),
         ("k", {}, {"0" * 64: [b"x", 7]}),
         ("k", {}, {"0" * 64: memoryview(b"abcd")[::2]}),

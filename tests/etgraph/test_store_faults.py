@@ -295,12 +295,11 @@ def test_damage_is_found_before_anything_is_parsed(tmp_path, monkeypatch):
     assert parsed == []
 
 
-# -- as a user who is not root
-# --------------------------------------------------------------------------------
+# -- as a user who is not root ----------------------------------------------------------------------
 
 
 def as_user(function):
-    """Run `function(directory)` in a forked child without root's rights; its traceback is this test's failure."""
+    """Run `function(directory)` in a forked child without root's rights; its traceback fails this test."""
     place = Path(tempfile.mkdtemp(prefix="etgraph-store-"))
     if os.geteuid() == 0:
         os.chown(place, 65534, 65534)
