@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextvars
 import copyreg
 import functools
 import logging
@@ -65,6 +66,9 @@ def describe_known(walk: Walk, obj: Any) -> Description | None:
         if target is None:
             return Description("weakref", "to nothing")
         return Description("weakref", "", walk.children(iter((("(target)", target),))))
+    if isinstance(obj, contextvars.ContextVar):
+        value = walk.visit(obj.get(None), "(value)")
+        return Description("contextvar", "", (("(value)", value),))  # torch puts an address into the name
     if isinstance(obj, random.Random) and obj is getattr(random, "_inst", None):
         walk.refuse(obj, "it is the random generator that the whole process shares")
     if isinstance(obj, (types.GenericAlias, types.UnionType)) or type(obj).__module__ == "typing":

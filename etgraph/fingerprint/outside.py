@@ -1,7 +1,8 @@
 """Library names that bring something in from outside a program: files, the environment, the clock, chance.
 
 Code that uses them can give another result though nothing that a description holds has changed. The list
-cannot be complete; it holds what people use.
+cannot be complete; it holds what people use. `id` and `hash` are not in it: they serve as keys, and dataclasses
+use them.
 """
 
 from __future__ import annotations
@@ -43,8 +44,6 @@ _NAMES = {
     "builtins.compile": "makes code at run time",
     "builtins.globals": "reaches any global by a name that is made at run time",
     "builtins.__import__": "imports by a name that is made at run time",
-    "builtins.id": "depends on addresses in memory",
-    "builtins.hash": "may depend on the hash seed",
     "sys.modules": "reaches any module by a name that is made at run time",
     "sys.argv": "reads the command line",
     "sys.path": "depends on where things are installed",

@@ -171,9 +171,11 @@ def _feed(hasher: Any, t: Any) -> None:
     if t.numel() == 0:
         return
     if not _is_dense(t):
-        if t.numel() * t.element_size() > _PIECE and t.dim():
-            for row in t.unbind(0):
-                _feed(hasher, row)
+        size = t.numel() * t.element_size()
+        if size > _PIECE and t.dim():
+            rows = max(1, _PIECE * t.shape[0] // size)
+            for piece in t.split(rows) if rows < t.shape[0] else t.unbind(0):
+                _feed(hasher, piece)
             return
         t = t.contiguous()
     flat = t.as_strided((t.numel(),), (1,), t.storage_offset())

@@ -1,0 +1,58 @@
+"""The objects that people pass to ExecuTorch are described, in every process alike."""
+
+import copy
+import importlib.util
+import pathlib
+from typing import Any
+
+import pytest
+
+from etgraph.fingerprint import describe
+
+HERE = pathlib.Path(__file__).parent
+
+
+def _sibling(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def three_seeds() -> list[dict[str, dict[str, str]]]:
+    run_worker = _sibling("test_fingerprint_modules").run_worker
+    return [run_worker("real", seed=seed) for seed in ("0", "1", "2")]
+
+
+def test_real_objects_are_the_same_in_three_processes_with_three_hash_seeds(
+    three_seeds: list[dict[str, dict[str, str]]],
+) -> None:
+    first, second, third = three_seeds
+    assert first == second == third
+    assert {name: said["digest"] for name, said in first.items()} == {n: s["again"] for n, s in first.items()}
+
+
+def test_no_two_real_objects_are_taken_for_one(three_seeds: list[dict[str, dict[str, str]]]) -> None:
+    digests = [said["digest"] for said in three_seeds[0].values()]
+    assert len(set(digests)) == len(digests) > 30
+
+
+def test_the_change_of_one_option_is_told_in_its_own_words() -> None:
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+
+    from etgraph.fingerprint import differences
+
+    old, new = (
+        describe([XnnpackPartitioner(per_op_mode=mode)]).parts("partitioners") for mode in (False, True)
+    )
+    assert "partitioners[0].per_op_mode changed from False to True" in [str(c) for c in differences(old, new)]
+
+
+def test_real_objects_and_their_copies_are_the_same() -> None:
+    """The runner copies an object before each use."""
+    for name, make in _sibling("fingerprint_worker").real_objects().items():
+        made = make()
+        assert describe(copy.deepcopy(made)).digest == describe(made).digest, name
