@@ -58,7 +58,12 @@ def _write_node(writer: Writer, node: Any) -> tuple[dict[str, Any], dict[str, in
     if node.op not in _OPS:
         raise refuse(writer.where, f"a node of type {node.op}", "Export the model with torch.export.")
     target = write_target(writer, node.target) if node.op == "call_function" else node.target
-    encoded = {"op": node.op, "name": node.name, "target": target, "args": _write_argument(writer, node.args)["t"]}
+    encoded = {
+        "op": node.op,
+        "name": node.name,
+        "target": target,
+        "args": _write_argument(writer, node.args)["t"],
+    }
     if node.kwargs:
         encoded["kwargs"] = [[k, _write_argument(writer, v)] for k, v in node.kwargs.items()]
     users = [writer.nodes[user] for user in node.users]

@@ -16,7 +16,7 @@ from typing import Any
 from etgraph.errors import UsageError
 from stages.codec.context import Reader, Writer, malformed, refuse
 
-__all__ = ["function_name", "read_target", "write_target"]
+__all__ = ["function_name", "function_named", "register", "read_target", "write_target"]
 
 #: Namespace of an operator library to the modules that register it, the first that can be imported is enough.
 REGISTRIES: dict[str, tuple[str, ...]] = {
@@ -89,6 +89,21 @@ def function_name(function: Any) -> str | None:
         return _function_names().get(function)
     except TypeError:
         return None
+
+
+def function_named(name: str) -> bool:
+    """Tell whether a function of the closed list goes by a name, as torch writes it (`_operator.getitem`)."""
+    known = _functions()
+    return name in known or name.replace("_operator.", "operator.", 1) in known or f"builtins.{name}" in known
+
+
+def register(namespace: str, name: str, overload: str) -> None:
+    """Import what registers an operator, when it is not registered yet.
+
+    Raises:
+        UsageError: it stays unknown.
+    """
+    _find(namespace, lambda: _overload(namespace, name, overload), f"{namespace}::{name}.{overload}")
 
 
 def write_target(writer: Writer, target: Any) -> str:

@@ -47,12 +47,18 @@ def write_program(writer: Writer, program: Any) -> int:
         "state": [[name, _write_entry(writer, name, t)] for name, t in program.state_dict.items()],
         "constants": [[name, _write_entry(writer, name, t)] for name, t in program.constants.items()],
         "ranges": [
-            [write_expression(writer, env, k), write_expression(writer, env, v.lower), write_expression(writer, env, v.upper)]
+            [
+                write_expression(writer, env, k),
+                write_expression(writer, env, v.lower),
+                write_expression(writer, env, v.upper),
+            ]
             for k, v in program.range_constraints.items()
         ],
         "environment": env,
         "calls": [_write_call(writer, entry) for entry in program.module_call_graph],
-        "example_inputs": None if program.example_inputs is None else write_tree(writer, program.example_inputs),
+        "example_inputs": None
+        if program.example_inputs is None
+        else write_tree(writer, program.example_inputs),
         "verifiers": [_write_verifier(writer, v) for v in program.verifiers],
     }
     return position
@@ -70,15 +76,22 @@ def _write_entry(writer: Writer, name: str, value: Any) -> Any:
     try:
         return write_value(writer, value)
     except Unkept as e:
-        raise refuse(writer.where, f"a constant of type {e.args[0]}", "Replace it by tensors before export.") from None
+        raise refuse(
+            writer.where, f"a constant of type {e.args[0]}", "Replace it by tensors before export."
+        ) from None
     finally:
         writer.where = where
 
 
 def _write_signature(writer: Writer, signature: Any) -> dict[str, Any]:
     return {
-        "inputs": [[s.kind.name, _write_spec_argument(writer, s.arg), s.target, s.persistent] for s in signature.input_specs],
-        "outputs": [[s.kind.name, _write_spec_argument(writer, s.arg), s.target] for s in signature.output_specs],
+        "inputs": [
+            [s.kind.name, _write_spec_argument(writer, s.arg), s.target, s.persistent]
+            for s in signature.input_specs
+        ],
+        "outputs": [
+            [s.kind.name, _write_spec_argument(writer, s.arg), s.target] for s in signature.output_specs
+        ],
     }
 
 
@@ -110,7 +123,9 @@ def _write_verifier(writer: Writer, verifier: Any) -> dict[str, Any]:
     if verifier.dialect in ("ATEN", "TRAINING", "OLD_EXIR_ATEN_DISABLED"):
         return {"dialect": verifier.dialect}
     if verifier.dialect not in ("EDGE", "OLD_EXIR_ATEN"):
-        raise refuse(writer.where, f"a program of the dialect {verifier.dialect}", "Save it at exported or edge.")
+        raise refuse(
+            writer.where, f"a program of the dialect {verifier.dialect}", "Save it at exported or edge."
+        )
     made = verifier()
 
     def names(ops: Any) -> list[str]:
@@ -176,13 +191,21 @@ def _read_ranges(reader: Reader, encoded: dict[str, Any]) -> dict[Any, Any]:
         return {}
     symbols = read_environment(reader, encoded["environment"]).etgraph_symbols
     return {
-        read_expression(symbols, key): ValueRanges(read_expression(symbols, low), read_expression(symbols, high))
+        read_expression(symbols, key): ValueRanges(
+            read_expression(symbols, low), read_expression(symbols, high)
+        )
         for key, low, high in encoded["ranges"]
     }
 
 
 def _read_signature(reader: Reader, encoded: dict[str, Any]) -> Any:
-    from torch.export.graph_signature import ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec
+    from torch.export.graph_signature import (
+        ExportGraphSignature,
+        InputKind,
+        InputSpec,
+        OutputKind,
+        OutputSpec,
+    )
 
     for entry in (*encoded["inputs"], *encoded["outputs"]):
         if entry[2] is not None:

@@ -33,7 +33,14 @@ def write_shapes(writer: Writer, shapes: Any) -> Any:
     if kind == "_DerivedDim":
         # torch.export permits linear functions with integer coefficients only
         intercept = shapes.fn(0)
-        return {"derived": [shapes.__name__, write_shapes(writer, shapes.root), shapes.fn(1) - intercept, intercept]}
+        return {
+            "derived": [
+                shapes.__name__,
+                write_shapes(writer, shapes.root),
+                shapes.fn(1) - intercept,
+                intercept,
+            ]
+        }
     if kind == "Dim":
         return {"dim": [shapes.__name__, _bound(shapes.min), _bound(shapes.max)]}
     raise refuse(

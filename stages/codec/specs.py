@@ -19,7 +19,14 @@ __all__ = ["read_spec", "read_tree", "write_spec", "write_tree"]
 
 _PLAIN: dict[str, type] = {"tuple": tuple, "list": list}
 _MAPPINGS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict}
-_FACTORIES: dict[str, Any] = {"None": None, "list": list, "dict": dict, "int": int, "float": float, "set": set}
+_FACTORIES: dict[str, Any] = {
+    "None": None,
+    "list": list,
+    "dict": dict,
+    "int": int,
+    "float": float,
+    "set": set,
+}
 #: Packages whose modules register their own containers when they are imported, and may be imported for it.
 _LIBRARIES = ("transformers", "diffusers", "torch", "torchvision", "executorch")
 
@@ -140,7 +147,9 @@ def write_tree(writer: Writer, tree: Any) -> Any:
     try:
         return [write_spec(writer, spec), [write_value(writer, leaf) for leaf in leaves]]
     except Unkept as e:
-        raise refuse(writer.where, f"an example input of type {e.args[0]}", "Use tensors and plain values.") from None
+        raise refuse(
+            writer.where, f"an example input of type {e.args[0]}", "Use tensors and plain values."
+        ) from None
 
 
 def read_tree(reader: Reader, encoded: Any) -> Any:

@@ -27,7 +27,9 @@ _TORCH = (
     "ToFloat TruncToFloat TruncToInt Where"
 ).split()
 _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "And", "Or"})
-_ASSUMPTIONS = frozenset({"integer", "positive", "nonnegative", "negative", "real", "finite", "zero", "nonzero"})
+_ASSUMPTIONS = frozenset(
+    {"integer", "positive", "nonnegative", "negative", "real", "finite", "zero", "nonzero"}
+)
 _PYTYPES: dict[str, type] = {"int": int, "float": float, "bool": bool}
 
 
@@ -46,7 +48,14 @@ def _constants() -> dict[str, Any]:
     import sympy
     from torch.utils._sympy.numbers import int_oo
 
-    return {"int_oo": int_oo, "-int_oo": -int_oo, "oo": sympy.oo, "-oo": -sympy.oo, "zoo": sympy.zoo, "nan": sympy.nan}
+    return {
+        "int_oo": int_oo,
+        "-int_oo": -int_oo,
+        "oo": sympy.oo,
+        "-oo": -sympy.oo,
+        "zoo": sympy.zoo,
+        "nan": sympy.nan,
+    }
 
 
 def write_expression(writer: Writer, env: int, expr: Any) -> Any:
@@ -137,7 +146,9 @@ def write_symbolic(writer: Writer, value: Any) -> Any:
     node = value.node
     if getattr(node, "_expr", None) is None or node.shape_env is None:
         raise refuse(
-            writer.where, f"a symbolic number without an expression ({value})", "Export with plain dynamic shapes."
+            writer.where,
+            f"a symbolic number without an expression ({value})",
+            "Export with plain dynamic shapes.",
         )
     env = write_environment(writer, node.shape_env)
     expr = node.shape_env.simplify(node._expr)

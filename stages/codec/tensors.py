@@ -211,6 +211,7 @@ def _read_mode(reader: Reader, position: int) -> Any:
 
         env, allow = reader.meaning["modes"][position]
         reader.modes[position] = FakeTensorMode(
-            shape_env=None if env is None else read_environment(reader, env), allow_non_fake_inputs=bool(allow)
+            shape_env=None if env is None else read_environment(reader, env),
+            allow_non_fake_inputs=bool(allow),
         )
     return reader.modes[position]

@@ -68,7 +68,9 @@ def _write_other(writer: Writer, value: Any) -> Any:
         return {type(value).__name__: str(value).removeprefix("torch.")}
     if type(value) is TensorMetadata:
         return {"meta": [write_value(writer, v) for v in value]}
-    if isinstance(value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator)):
+    if isinstance(
+        value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator)
+    ):
         return {"op": write_target(writer, value)}
     return _write_rare(writer, value)
 
@@ -82,7 +84,10 @@ def _write_rare(writer: Writer, value: Any) -> Any:
     from stages.codec.operators import function_name, write_target
     from stages.codec.symbols import write_expression
 
-    if type(value).__module__ in ("executorch.exir.dialects.edge._ops", "executorch.exir.dialects.backend._ops"):
+    if type(value).__module__ in (
+        "executorch.exir.dialects.edge._ops",
+        "executorch.exir.dialects.backend._ops",
+    ):
         return {"op": write_target(writer, value)}
     if isinstance(value, torch.ScriptObject) or type(value).__name__ == "FakeScriptObject":
         raise refuse(
