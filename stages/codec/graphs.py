@@ -7,6 +7,7 @@ name when it is read.
 from __future__ import annotations
 
 import keyword
+import types
 from typing import Any
 
 from stages.codec.context import Reader, Writer, malformed, refuse
@@ -40,9 +41,11 @@ def write_graph_module(writer: Writer, module: Any) -> int:
     writer.graphs[position] = {
         "nodes": nodes,
         "ancestors": _write_ancestors(module.graph),
-        "owned": _write_owned(writer, module),
+        "owned": write_owned(writer, module),
         "meta": _write_plain_meta(writer, module.meta, "graph module"),
         "training": bool(module.training),
+        "switches": _write_switches(module),
+        "prepared": _write_prepared(writer, module.meta),
         **_write_codegen(writer, module.graph),
     }
     writer.graph_debug[position] = {
@@ -145,6 +148,8 @@ def _write_ancestors(graph: Any) -> list[int | None]:
 def _write_plain_meta(writer: Writer, meta: dict[str, Any], owner: str) -> list[Any]:
     kept = []
     for key, value in meta.items():
+        if key == "_observed_graph_module_attrs":
+            continue
         try:
             kept.append([key, write_value(writer, value)])
         except Unkept as e:
@@ -152,7 +157,7 @@ def _write_plain_meta(writer: Writer, meta: dict[str, Any], owner: str) -> list[
     return kept
 
 
-def _write_owned(writer: Writer, module: Any) -> list[Any]:
+def write_owned(writer: Writer, module: Any) -> list[Any]:
     """Encode what a module owns, in order: `[name, what, ...]`."""
     from stages.codec.tensors import write_tensor
 
@@ -187,7 +192,7 @@ def _write_child(writer: Writer, name: str, child: Any) -> list[Any]:
 
         return ["delegate", write_delegate(writer, child)]
     if type(child) is torch.nn.Module:
-        return ["module", _write_owned(writer, child), bool(child.training)]
+        return ["module", write_owned(writer, child), bool(child.training)]
     from stages.codec import observers
 
     if observers.is_known(child):
@@ -197,6 +202,35 @@ def _write_child(writer: Writer, name: str, child: Any) -> list[Any]:
         f"the submodule {name!r} of class {type(child).__module__}.{type(child).__qualname__}",
         "Only graphs, delegates and the observers of torchao and torch.ao can be kept.",
     )
+
+
+def _write_prepared(writer: Writer, meta: dict[str, Any]) -> dict[str, Any] | None:
+    from stages.codec import observers
+
+    attrs = meta.get(observers.PREPARED)
+    return None if attrs is None else observers.write_prepared(writer, attrs)
+
+
+def _write_switches(module: Any) -> str | None:
+    """Say what `train()` and `eval()` of an unlifted program do: torch replaces them on the instance."""
+    train = module.__dict__.get("train")
+    if train is None:
+        return None
+    return "move" if "allow_exported_model_train_eval" in train.__func__.__qualname__ else "refuse"
+
+
+def _read_switches(module: Any, switches: str) -> None:
+    if switches == "move":
+        from torchao.quantization.pt2e import allow_exported_model_train_eval
+
+        allow_exported_model_train_eval(module)
+        return
+
+    def refuse_switch(self: Any, mode: bool = True) -> None:
+        raise NotImplementedError("Calling train() or eval() is not supported for this module.")
+
+    module.train = types.MethodType(refuse_switch, module)
+    module.eval = types.MethodType(refuse_switch, module)
 
 
 def _write_codegen(writer: Writer, graph: Any) -> dict[str, Any]:
@@ -218,7 +252,7 @@ def read_graph_module(reader: Reader, position: int) -> Any:
     encoded, debug = reader.meaning["graphs"][position], reader.debug["graphs"][position]
     module = torch.fx.GraphModule(torch.nn.Module(), torch.fx.Graph())
     reader.graphs[position] = module
-    _read_owned(reader, module, encoded["owned"])
+    read_owned(reader, module, encoded["owned"])
     outer, reader.nodes = reader.nodes, []
     graph = torch.fx.Graph()
     for i, entry in enumerate(encoded["nodes"]):
@@ -234,6 +268,12 @@ def read_graph_module(reader: Reader, position: int) -> Any:
         graph._codegen = _read_codegen(reader, encoded["pytree"])
     module.graph = graph
     module.training = encoded["training"]
+    if encoded["prepared"] is not None:
+        from stages.codec import observers
+
+        module.meta[observers.PREPARED] = observers.read_prepared(encoded["prepared"])
+    if encoded["switches"] is not None:
+        _read_switches(module, encoded["switches"])
     module.meta.update({k: read_value(reader, v) for k, v in encoded["meta"]})
     return module
 
@@ -291,7 +331,7 @@ def _read_source(reader: Reader, row: int) -> Any:
     return source
 
 
-def _read_owned(reader: Reader, module: Any, owned: list[Any]) -> None:
+def read_owned(reader: Reader, module: Any, owned: list[Any]) -> None:
     from stages.codec.tensors import read_tensor
 
     for name, what, *rest in owned:
@@ -317,7 +357,7 @@ def _read_child(reader: Reader, what: str, rest: list[Any]) -> Any:
         import torch
 
         child = torch.nn.Module()
-        _read_owned(reader, child, rest[0])
+        read_owned(reader, child, rest[0])
         child.training = rest[1]
         return child
     if what == "observer":

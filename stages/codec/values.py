@@ -64,7 +64,7 @@ def _write_other(writer: Writer, value: Any) -> Any:
         return {"dtype": tensors.write_dtype(value)}
     if isinstance(value, torch.device):
         return {"device": str(value)}
-    if isinstance(value, (torch.layout, torch.memory_format)):
+    if isinstance(value, (torch.layout, torch.memory_format, torch.qscheme)):
         return {type(value).__name__: str(value).removeprefix("torch.")}
     if type(value) is TensorMetadata:
         return {"meta": [write_value(writer, v) for v in value]}
@@ -167,10 +167,11 @@ def _read_symbol(reader: Reader, body: list[Any]) -> Any:
 
 def _public_name(value: Any) -> str:
     """Name a class or function of torch that metadata mentions, for instance `torch.nn.modules.linear.Linear`."""
-    name = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"
-    if not name.startswith("torch.") or _find_public(name) is not value:
-        raise Unkept(name.strip(".") or type(value).__qualname__)
-    return name
+    own = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"
+    for name in (own, f"torch.{getattr(value, '__name__', '')}"):
+        if name.startswith("torch.") and _find_public(name) is value:
+            return name
+    raise Unkept(own.strip(".") or type(value).__qualname__)
 
 
 def _find_public(name: str) -> Any:
@@ -334,7 +335,7 @@ def _read_tensor_metadata(reader: Reader, body: list[Any]) -> Any:
 
 def _read_name(_: Reader, body: str) -> Any:
     found = _find_public(body)
-    if found is None or f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', '')}" != body:
+    if not callable(found):
         raise malformed("the name of a class or function of torch", body)
     return found
 
@@ -362,6 +363,7 @@ _READERS: dict[str, Callable[[Reader, Any], Any]] = {
     "dtype": _read_torch_constant("dtype"),
     "layout": _read_torch_constant("layout"),
     "memory_format": _read_torch_constant("memory_format"),
+    "qscheme": _read_torch_constant("qscheme"),
     "device": _read_device,
     "op": _read_op,
     "spec": _read_spec,
