@@ -28,9 +28,11 @@ if TYPE_CHECKING:
         Quantized,
         Source,
     )
+    from etgraph.declaration import Stage, at, warn
     from etgraph.errors import (
         ArtifactFileError,
         BackendUnavailableError,
+        CacheMismatchError,
         EtgraphError,
         EtgraphWarning,
         PlanError,
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from etgraph.registry import recipe, recipe_adapter, recognizer, service, stage
     from etgraph.result import Result, Verification
     from etgraph.runner import Event, Step
-    from etgraph.declaration import Stage, at, warn
+    from etgraph.store import Cache
 
 _HOMES = {
     "api": ("detect", "fingerprint", "get_recipe", "load", "plan", "run"),
@@ -52,25 +54,27 @@ _HOMES = {
         "Artifact", "Edge", "EdgeConfig", "Executorch", "Exported", "Inputs", "Kind", "Lowered", "Module",
         "Prepared", "Quantized", "Source",
     ),
+    "declaration": ("Stage", "at", "warn"),
     "errors": (
-        "ArtifactFileError", "BackendUnavailableError", "EtgraphError", "EtgraphWarning", "PlanError", "StageDeclarationError", "StageError",
-        "UntrustedFileError", "UsageError",
+        "ArtifactFileError", "BackendUnavailableError", "CacheMismatchError", "EtgraphError", "EtgraphWarning",
+        "PlanError", "StageDeclarationError", "StageError", "UntrustedFileError", "UsageError",
     ),
     "planner": ("Plan",),
     "recipes": ("Deferred", "Recipe", "Through"),
     "registry": ("recipe", "recipe_adapter", "recognizer", "service", "stage"),
     "result": ("Result", "Verification"),
     "runner": ("Event", "Step"),
-    "declaration": ("Stage", "at", "warn"),
+    "store": ("Cache",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Artifact", "ArtifactFileError", "BackendUnavailableError", "Deferred", "Edge", "EdgeConfig", "EtgraphError", "EtgraphWarning", "Event",
-    "Executorch", "Exported", "Inputs", "Kind", "Lowered", "Module", "Plan", "PlanError", "Prepared", "Quantized",
-    "Recipe", "Result", "Source", "Stage", "StageDeclarationError", "StageError", "Step", "Through",
-    "UntrustedFileError", "UsageError", "Verification", "at", "detect", "fingerprint", "get_recipe", "load", "plan",
-    "recipe", "recipe_adapter", "recognizer", "run", "service", "stage", "warn",
+    "Artifact", "ArtifactFileError", "BackendUnavailableError", "Cache", "CacheMismatchError", "Deferred", "Edge",
+    "EdgeConfig", "EtgraphError", "EtgraphWarning", "Event", "Executorch", "Exported", "Inputs", "Kind", "Lowered",
+    "Module", "Plan", "PlanError", "Prepared", "Quantized", "Recipe", "Result", "Source", "Stage",
+    "StageDeclarationError", "StageError", "Step", "Through", "UntrustedFileError", "UsageError", "Verification",
+    "at", "detect", "fingerprint", "get_recipe", "load", "plan", "recipe", "recipe_adapter", "recognizer", "run",
+    "service", "stage", "warn",
 ]  # fmt: skip
 
 

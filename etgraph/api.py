@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from etgraph import planner
-from etgraph.artifact import KINDS, Artifact, Executorch, Kind, Module, Source
+from etgraph.artifact import KINDS, Artifact, Kind, Source
 from etgraph.errors import UsageError
-from etgraph.inputs import dynamic_shapes_by_method, samples_by_method
-from etgraph.planner import Plan, request_for
+from etgraph.held import Held
+from etgraph.inputs import samples_by_method
+from etgraph.memo import Memo, opened
+from etgraph.planner import Plan, Request
 from etgraph.recipes import Recipe, closest
 from etgraph.registry import registry
 from etgraph.result import Result
 from etgraph.runner import OnEvent, execute
+from etgraph.sources import artifact_of, hold, recognised
 
-__all__ = ["DEFAULT_RECIPE", "artifact_of", "detect", "fingerprint", "get_recipe", "load", "plan", "run"]
+__all__ = ["DEFAULT_RECIPE", "detect", "fingerprint", "get_recipe", "load", "plan", "run"]
 
 DEFAULT_RECIPE = "xnnpack_fp32"
-
-_ACCEPTED = (
-    "Accepted: an nn.Module (or a bound method of one), an ExportedProgram, an EdgeProgramManager, an "
-    "ExecutorchProgramManager, a mapping from method name to one of the first three, a path to a file, an "
-    "etgraph.Source, or an artifact."
-)
 
 
 def run(
@@ -39,8 +36,12 @@ def run(
     dynamic_shapes: Any = None,
     constant_methods: Mapping[str, Any] | None = None,
     calibration_inputs: Any = None,
+    cache: Any = True,
+    refresh: bool = False,
+    check_cache: bool = False,
     keep: Collection[str] = (),
     on_event: OnEvent | None = None,
+    trust: bool = False,
 ) -> Result:
     """Bring a program from the kind it is at to the kind asked for.
 
@@ -54,35 +55,42 @@ def run(
         dynamic_shapes: as `torch.export.export` takes them, or a mapping from method to that.
         constant_methods: method name to the constant that it returns.
         calibration_inputs: samples for static quantization, as `example_inputs`.
+        cache: True for the user's cache, an `etgraph.Cache`, or False for none.
+        refresh: build everything anew, and store it.
+        check_cache: build what is in the cache too, and compare; raises `CacheMismatchError`.
         keep: kinds whose artifacts stay in memory, for `result[kind]`.
         on_event: called with an `Event` as steps start and finish.
+        trust: load a foreign file even if that may run code which is inside it.
 
     Raises:
         UsageError: the request is wrong; nothing was run.
         StageError: a stage failed; the error has its address.
     """
-    artifact = artifact_of(source, example_inputs, dynamic_shapes, constant_methods)
-    made = _planned(artifact, recipe, to, path, calibration_inputs)
+    store = opened(cache)
+    held = hold(source, example_inputs, dynamic_shapes, constant_methods, trust=trust, cache=store)
+    memo = Memo(store, refresh=refresh, check=check_cache) if store is not None else None
+    made = _planned(held, recipe, to, path, calibration_inputs, memo)
     unknown = sorted(set(keep) - set(made.kinds))
     if unknown:
         raise UsageError(
             f"keep names {', '.join(unknown)}, and the way is {' -> '.join(made.kinds)}",
             hint="Keep kinds that are on the way.",
         )
-    state = registry.services.get("state_of", lambda artifact: None)
-    before = state(artifact)
+    before = _state_of(held)
 
     def rebuild(kind: str) -> Artifact:
-        if state(artifact) != before:
+        if _state_of(held) != before:
             raise UsageError(
                 f"{kind!r} was released during the run, and the source has changed since, so it cannot be made again",
                 hint=f"Pass keep=[{kind!r}] to etgraph.run to hold on to it.",
             )
         last = max(i for i, step in enumerate(made.steps) if step.produces == kind)
-        return execute(replace(made, steps=made.steps[: last + 1]), artifact)[0]
+        again = Memo(store) if store is not None else None
+        return execute(replace(made, steps=made.steps[: last + 1]), held, memo=again)[0]
 
-    last, steps, kept = execute(made, artifact, on_event=on_event, keep=keep)
-    return Result(artifact=last, plan=made, steps=steps, source=artifact, kept=kept, rebuild=rebuild)
+    last, steps, kept = execute(made, held, memo=memo, on_event=on_event, keep=keep)
+    problems = tuple(store.problems) if store is not None else ()
+    return Result(artifact=last, plan=made, steps=steps, held=held, kept=kept, rebuild=rebuild, cache_problems=problems)
 
 
 def plan(
@@ -95,22 +103,38 @@ def plan(
     dynamic_shapes: Any = None,
     constant_methods: Mapping[str, Any] | None = None,
     calibration_inputs: Any = None,
+    cache: Any = True,
+    refresh: bool = False,
+    check_cache: bool = False,
     keep: Collection[str] = (),
     on_event: OnEvent | None = None,
+    trust: bool = False,
 ) -> Plan:
     """Plan what `run` with the same arguments would do, and do nothing."""
     del keep, on_event
-    artifact = artifact_of(source, example_inputs, dynamic_shapes, constant_methods)
-    return _planned(artifact, recipe, to, path, calibration_inputs)
+    store = opened(cache)
+    held = hold(source, example_inputs, dynamic_shapes, constant_methods, trust=trust, cache=store)
+    memo = Memo(store, refresh=refresh, check=check_cache) if store is not None else None
+    return _planned(held, recipe, to, path, calibration_inputs, memo)
 
 
-def _planned(artifact: Artifact, recipe: Any, to: str, path: str, calibration_inputs: Any) -> Plan:
+def _state_of(held: Held) -> Any:
+    """Return something that tells whether a source that the caller holds was written to; None for a file."""
+    if held.kind != "module" and held.in_file:
+        return None
+    state = registry.services.get("state_of")
+    return state(held.artifact()) if state is not None else None
+
+
+def _planned(held: Held, recipe: Any, to: str, path: str, calibration_inputs: Any, memo: Memo | None) -> Plan:
     registry.load_plugins()
     supplied = {}
     if calibration_inputs is not None:
-        supplied["calibration_inputs"] = samples_by_method(calibration_inputs, artifact.methods)
-    request = request_for(
-        artifact,
+        supplied["calibration_inputs"] = samples_by_method(calibration_inputs, held.methods)
+    request = Request(
+        start=held.kind,
+        provenance=held.provenance,
+        passed=held.passed,
         goal=_kind_named(to),
         recipe=get_recipe(DEFAULT_RECIPE if recipe is None else recipe),
         path=path,
@@ -118,11 +142,42 @@ def _planned(artifact: Artifact, recipe: Any, to: str, path: str, calibration_in
     )
     made = planner.make(request, registry.stages)
     for step in made.steps:
-        if step.definition.check is not None and step.consumes == artifact.kind:
-            step.definition.check(artifact)
+        if step.definition.check is not None and step.consumes == held.kind:
+            step.definition.check(held.artifact())
+    if path == "auto" and memo is not None and not memo.refresh:
+        made = _by_way_of_the_cache(made, held, memo)
     if recipe is None and made.steps:
         made = replace(made, notes=(f"no recipe was given, so {DEFAULT_RECIPE} is meant", *made.notes))
     return made
+
+
+def _by_way_of_the_cache(made: Plan, held: Held, memo: Memo) -> Plan:
+    """Prefer another way that gives the same program, when more of its work is in the cache already."""
+    ways = {step.definition.way for step in made.steps} - {""}
+    if not ways or made.request.recipe.way:
+        return made
+    best, least = made, _remaining_cost(made, held, memo)
+    for way in sorted({stage.way for stage in registry.stages.values()} - ways - {""}):
+        try:
+            other = planner.make(replace(made.request, path=way), registry.stages)
+        except UsageError:
+            continue
+        cost = _remaining_cost(other, held, memo)
+        if cost < least:
+            note = f"path {way!r}, because more of it is in the cache; it gives the same program"
+            best, least = replace(other, notes=(*other.notes, note)), cost
+    return best
+
+
+def _remaining_cost(made: Plan, held: Held, memo: Memo) -> float:
+    """Add up what the steps cost that are not in the cache, as far as that can be known before the run."""
+    current: Held | None = held
+    cost = 0.0
+    for step in made.steps:
+        current = memo.peek(step, current) if current is not None else None
+        if current is None:
+            cost += step.definition.cost
+    return cost
 
 
 def _kind_named(name: str) -> Kind:
@@ -181,7 +236,7 @@ def detect(source: Any) -> Kind:
         return Kind(described.kind)
     if isinstance(source, Source):
         return detect(source.model)
-    return _recognised(source).kind
+    return recognised(source).kind
 
 
 def load(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
@@ -198,96 +253,3 @@ def fingerprint(source: Any) -> str:
     """Return a digest of what a program is: equal for equal programs, in every process."""
     digest: str = registry.service("fingerprint")(artifact_of(source))
     return digest
-
-
-def artifact_of(
-    source: Any,
-    example_inputs: Any = None,
-    dynamic_shapes: Any = None,
-    constant_methods: Mapping[str, Any] | None = None,
-) -> Artifact:
-    """Turn anything that `run` takes into an artifact."""
-    if isinstance(source, Source):
-        return artifact_of(
-            source.model,
-            source.example_inputs if example_inputs is None else example_inputs,
-            source.dynamic_shapes if dynamic_shapes is None else dynamic_shapes,
-            source.constant_methods if constant_methods is None else constant_methods,
-        )
-    if isinstance(source, str | os.PathLike):
-        artifact = load(source)
-    else:
-        artifact = _recognised(_methods_of_module(source, example_inputs))
-    changes: dict[str, Any] = {}
-    if example_inputs is not None:
-        changes["example_inputs"] = samples_by_method(example_inputs, artifact.methods)
-    if dynamic_shapes is not None:
-        changes["dynamic_shapes"] = _shapes(artifact, dynamic_shapes)
-    if constant_methods is not None:
-        changes["constant_methods"] = _constants(artifact, constant_methods)
-    return replace(artifact, **changes) if changes else artifact
-
-
-def _recognised(source: Any) -> Artifact:
-    if isinstance(source, Artifact):
-        return source
-    registry.load_plugins()
-    for recognise in registry.recognizers:
-        artifact = recognise(source)
-        if artifact is not None:
-            return artifact
-    shown = f"a {type(source).__module__}.{type(source).__qualname__}"
-    if isinstance(source, Mapping):
-        inside = ", ".join(f"{name!r}: {type(value).__qualname__}" for name, value in source.items())
-        shown = f"a mapping of {{{inside}}}" if source else "an empty mapping"
-    raise UsageError(f"{shown} is not a program", hint=_ACCEPTED)
-
-
-def _methods_of_module(source: Any, example_inputs: Any) -> Any:
-    """Turn one module, with inputs for several of its methods, into a mapping of those methods."""
-    if not isinstance(example_inputs, Mapping) or isinstance(source, Mapping | Artifact):
-        return source
-    names = [name for name in example_inputs if isinstance(name, str)]
-    if names == ["forward"] or not names or not hasattr(source, "named_parameters"):
-        return source
-    methods = {}
-    for name in names:
-        method = getattr(source, name, None)
-        if not inspect.ismethod(method):
-            has = sorted(n for n in vars(type(source)) if inspect.isfunction(getattr(type(source), n, None)))
-            raise UsageError(
-                f"inputs are given for {name!r}, and {type(source).__name__} has no method of that name"
-                f"{closest(name, has)}",
-                hint=f"Its own methods: {', '.join(has)}. For keyword inputs, write etgraph.Inputs(**inputs).",
-            )
-        methods[name] = source if name == "forward" else method
-    return methods
-
-
-def _shapes(artifact: Artifact, given: Any) -> dict[str, Any]:
-    if not isinstance(artifact, Module):
-        raise UsageError(
-            f"dynamic_shapes were given for a program at {artifact.kind}, whose shapes are fixed already",
-            hint="Dynamic shapes enter when the module is exported; start from the module, or export it with them.",
-        )
-    parameters = {name: _parameters(value) for name, value in artifact.methods.items()}
-    return dynamic_shapes_by_method(given, artifact.methods, parameters)
-
-
-def _parameters(method: Any) -> Iterable[str]:
-    try:
-        return list(inspect.signature(getattr(method, "forward", method)).parameters)
-    except (TypeError, ValueError):
-        return ()
-
-
-def _constants(artifact: Artifact, given: Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(artifact, Executorch):
-        raise UsageError("constant_methods were given for a program that is already emitted")
-    clash = sorted(set(given) & set(artifact.methods))
-    if clash:
-        raise UsageError(
-            f"constant_methods names {', '.join(clash)}, which the program has as methods",
-            hint="Give constants names of their own.",
-        )
-    return {**artifact.constant_methods, **given}

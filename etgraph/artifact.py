@@ -6,9 +6,11 @@ A new kind is a frozen subclass that names itself: `class Onnx(Artifact, kind="o
 
 from __future__ import annotations
 
+import os
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from etgraph.errors import StageDeclarationError, UsageError
@@ -22,6 +24,7 @@ __all__ = [
     "Exported",
     "Inputs",
     "Kind",
+    "Later",
     "Lowered",
     "Module",
     "Prepared",
@@ -31,6 +34,7 @@ __all__ = [
 ]
 
 A = TypeVar("A", bound="Artifact")
+
 
 def _empty() -> Mapping[str, Any]:
     return types.MappingProxyType({})
@@ -78,6 +82,28 @@ def _brief(value: Any) -> str:
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
     return repr(value)
+
+
+class Later(Mapping[str, Any]):
+    """A read-only mapping that is made when somebody first looks into it."""
+
+    def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        self._make = make
+        self._made: Mapping[str, Any] | None = None
+
+    def _mapping(self) -> Mapping[str, Any]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def __getitem__(self, key: str) -> Any:
+        return self._mapping()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._mapping())
+
+    def __len__(self) -> int:
+        return len(self._mapping())
 
 
 @dataclass(frozen=True)
@@ -137,12 +163,10 @@ class Artifact:
 
     def __post_init__(self) -> None:
         if not self.methods:
-            raise UsageError(
-                f"an artifact of kind {self.kind!r} needs at least one method, and got an empty mapping"
-            )
+            raise UsageError(f"an artifact of kind {self.kind!r} needs at least one method, and got an empty mapping")
         for f in fields(self):
             value = getattr(self, f.name)
-            if isinstance(value, Mapping) and not isinstance(value, types.MappingProxyType):
+            if isinstance(value, Mapping) and not isinstance(value, types.MappingProxyType | Later):
                 object.__setattr__(self, f.name, types.MappingProxyType(dict(value)))
 
     def __iter__(self) -> Iterator[str]:
@@ -170,6 +194,25 @@ class Artifact:
             provenance=self.provenance,
             **more,
         )
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of what this program is: equal for equal programs, in every process."""
+        from etgraph.registry import registry
+
+        digest: str = registry.service("fingerprint")(self)
+        return digest
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it to a file, whole or not at all, and return the path.
+
+        `NAME.<kind>.etg` keeps everything. An executorch program is written as plain `.pte` (with its `.ptd` files
+        beside it) under that suffix; an exported or quantized one as `torch.export` writes it under `.pt2`.
+        """
+        from etgraph.registry import registry
+
+        written: Path = registry.service("save_file")(self, path)
+        return written
 
     @property
     def passed(self) -> frozenset[str]:

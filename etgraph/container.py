@@ -98,9 +98,7 @@ class Container:
         try:
             return self._index[digest]
         except KeyError:
-            raise _damaged(
-                self.path, f"its document names a blob {digest[:16]} that it does not hold"
-            ) from None
+            raise _damaged(self.path, f"its document names a blob {digest[:16]} that it does not hold") from None
 
 
 def write(path: str | os.PathLike[str], document: Mapping[str, Any], blobs: Mapping[str, Blob]) -> None:
@@ -265,9 +263,7 @@ def _aligned(position: int, size: int) -> int:
 def _open(path: Path) -> int:
     try:
         if path.is_dir():
-            raise ArtifactFileError(
-                f"{path} is a folder, and a file is wanted", hint="Name the file inside it."
-            )
+            raise ArtifactFileError(f"{path} is a folder, and a file is wanted", hint="Name the file inside it.")
         return os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError as e:
         raise ArtifactFileError(f"{path} cannot be read: {e.strerror or e}") from e

@@ -17,13 +17,17 @@ import typing
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from etgraph.artifact import Artifact, Kind
 from etgraph.errors import EtgraphWarning, StageDeclarationError
 
-__all__ = ["Stage", "at", "declare", "warn"]
+__all__ = ["Stage", "at", "declare", "listening", "warn"]
+
+#: From the options of a stage to those that enter its cache key.
+OptionsFilter = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,9 @@ class Stage:
         cost: rough work, relative to `to_executorch` = 1; orders the ways before anything was measured.
         check: called with the artifact in hand before any work, when the way begins with this stage; raises
             `UsageError` when something that only the caller can give is missing.
+        key_options: what of the options the result depends on, where that is less than all of them; called with
+            the options and returns the ones that enter the cache key.
+        reads_debug: whether, under these options, stack traces and the like enter the result.
     """
 
     name: str
@@ -57,6 +64,8 @@ class Stage:
     note: str = ""
     cost: float = 1.0
     check: Callable[[Any], None] | None = None
+    key_options: OptionsFilter | None = None
+    reads_debug: Callable[[Mapping[str, Any]], bool] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__wrapped__", self.function)
@@ -65,6 +74,7 @@ class Stage:
                 object.__setattr__(self, attribute, getattr(self.function, attribute))
 
     def __call__(self, artifact: Artifact, **options: Any) -> Artifact:
+        """Call the function."""
         return self.function(artifact, **options)
 
     def __repr__(self) -> str:
@@ -105,6 +115,8 @@ def declare(
     note: str = "",
     cost: float = 1.0,
     check: Callable[[Any], None] | None = None,
+    key_options: OptionsFilter | None = None,
+    reads_debug: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> Stage:
     """Read a function's signature as a stage; raise `StageDeclarationError` when it is not one."""
     if not inspect.isfunction(function):
@@ -148,6 +160,8 @@ def declare(
         note=note,
         cost=cost,
         check=check,
+        key_options=key_options,
+        reads_debug=reads_debug,
     )
 
 
@@ -203,6 +217,23 @@ def at(method: str) -> Iterator[None]:
         raise
 
 
+_told: ContextVar[list[str] | None] = ContextVar("etgraph_told", default=None)
+
+
 def warn(message: str) -> None:
-    """Tell the user something from inside a stage, without stopping it."""
+    """Tell the user something from inside a stage, without stopping it; told again when its result is reused."""
+    told = _told.get()
+    if told is not None:
+        told.append(message)
     warnings.warn(message, EtgraphWarning, stacklevel=3)
+
+
+@contextmanager
+def listening() -> Iterator[list[str]]:
+    """Collect what stages tell the user inside the block; it is shown all the same."""
+    told: list[str] = []
+    token = _told.set(told)
+    try:
+        yield told
+    finally:
+        _told.reset(token)

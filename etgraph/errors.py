@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "ArtifactFileError",
     "BackendUnavailableError",
     "CacheEntryError",
+    "CacheMismatchError",
     "EtgraphError",
     "EtgraphWarning",
     "PlanError",
@@ -64,6 +67,10 @@ class CacheEntryError(EtgraphError):
     """A cache entry was found damaged or gone when its bytes were asked for; to be treated as a miss."""
 
 
+class CacheMismatchError(EtgraphError):
+    """A cache entry was built again and came out different: what it depends on is not all in its key."""
+
+
 class StageError(EtgraphError):
     """A stage failed while it worked on a program. The cause is chained as `__cause__`.
 
@@ -85,6 +92,8 @@ class StageError(EtgraphError):
         self.method = method
         self.node = node
         self.source_line = source_line
+        #: What the stage was given, as the run held it; None where it is not known.
+        self.last_good: Any = None
 
     def __str__(self) -> str:
         address = [f"stage {self.stage}"]

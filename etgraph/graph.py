@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import networkx as nx
 
 from etgraph.artifact import KINDS
-from etgraph.errors import StageDeclarationError
 from etgraph.declaration import Stage
+from etgraph.errors import StageDeclarationError
 
 __all__ = ["StageGraph", "attached_to", "build"]
 
 #: Nodes are kind names; each edge's key is a stage's name and its `stage` attribute the stage.
-StageGraph = nx.MultiDiGraph
+StageGraph: TypeAlias = "nx.MultiDiGraph[str]"
 
 
 def build(stages: Iterable[Stage]) -> StageGraph:

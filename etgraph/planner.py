@@ -8,23 +8,21 @@ before any work.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import networkx as nx
 
 from etgraph import refusal
-from etgraph.artifact import KINDS, Artifact, Kind, Provenance
+from etgraph.artifact import KINDS, Kind, Provenance
+from etgraph.declaration import Stage
 from etgraph.errors import PlanError, UsageError
 from etgraph.graph import StageGraph, attached_to, build
 from etgraph.recipes import Recipe, closest
-from etgraph.declaration import Stage
 
 __all__ = ["Choice", "Plan", "PlannedStep", "Request", "make"]
-
-#: What a stage costs from a kind, or None for its declared cost.
-CostOf = Callable[[Stage, str], float | None]
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,12 @@ class PlannedStep:
     options: Mapping[str, Any] = field(repr=False)
     reason: str
     definition: Stage = field(repr=False, compare=False)
+
+    @property
+    def provenance(self) -> Provenance:
+        """What the artifact that comes out says about this step; options that are plain enough to be shown."""
+        shown = {name: v for name, v in self.options.items() if isinstance(v, bool | int | float | str)}
+        return Provenance(self.stage, self.produces, tuple((name, str(v)) for name, v in shown.items()))
 
 
 @dataclass(frozen=True)
@@ -113,14 +117,11 @@ class Plan:
         return to_dict(self)
 
 
-def make(
-    request: Request, stages: Mapping[str, Stage], *, cost_of: CostOf = lambda stage, kind: None
-) -> Plan:
+def make(request: Request, stages: Mapping[str, Stage]) -> Plan:
     """Plan a request, or raise `PlanError` with the kinds, what was asked, and the nearest possible thing."""
     graph = build(stages.values())
     _check_names(request, graph, stages)
-    planner = _Planner(request, graph, cost_of)
-    return planner.plan()
+    return _Planner(request, graph, stages).plan()
 
 
 def _check_names(request: Request, graph: StageGraph, stages: Mapping[str, Stage]) -> None:
@@ -150,11 +151,11 @@ def _check_names(request: Request, graph: StageGraph, stages: Mapping[str, Stage
 class _Planner:
     """One planning: the request, the graph, and what follows from the two."""
 
-    def __init__(self, request: Request, graph: StageGraph, cost_of: CostOf) -> None:
+    def __init__(self, request: Request, graph: StageGraph, stages: Mapping[str, Stage]) -> None:
         self.request = request
         self.recipe = request.recipe
         self.graph = graph
-        self.cost_of = cost_of
+        self.stages = stages
         self.notes: list[str] = []
         self.way = "" if request.path == "auto" else request.path
         if self.recipe.way:
@@ -172,8 +173,8 @@ class _Planner:
         skipped = self._kinds_of_skipped_passes(edges)
         if skipped:
             edges = self._way(self._ordered({*required, *skipped}), because=skipped)
-        steps = self._steps(edges)
         choices = tuple(self._choice(kind, stage) for kind, stage in edges)
+        steps = self._steps(edges, choices)
         self._note_idle_path(edges)
         return Plan(
             request=self.request,
@@ -190,9 +191,7 @@ class _Planner:
         for through in self.recipe.through:
             if through.kind not in self.graph:
                 raise UsageError(f"recipe {self.recipe.name} goes through {through.kind!r}, which is no kind")
-            if through.kind != self.request.goal and not nx.has_path(
-                self.graph, through.kind, self.request.goal
-            ):
+            if through.kind != self.request.goal and not nx.has_path(self.graph, through.kind, self.request.goal):
                 continue
             if through.kind in self.request.passed:
                 if through.kind != self.request.start:
@@ -210,8 +209,8 @@ class _Planner:
         order = {kind: i for i, kind in enumerate(nx.topological_sort(self._between()))}
         return sorted(kinds, key=order.__getitem__)
 
-    def _between(self) -> nx.DiGraph:
-        plain = nx.DiGraph()
+    def _between(self) -> nx.DiGraph[str]:
+        plain: nx.DiGraph[str] = nx.DiGraph()
         plain.add_nodes_from(self.graph)
         plain.add_edges_from((a, b) for a, b in self.graph.edges() if a != b)
         return plain
@@ -222,16 +221,11 @@ class _Planner:
         """Whether a stage may be used under this recipe and path."""
         return not refusal.why_inadmissible(stage, self.request, self.way)
 
-    def cost(self, stage: Stage, kind: str) -> float:
-        """Return what a stage is thought to cost: measured where it was, else as declared."""
-        known = self.cost_of(stage, kind)
-        return stage.cost if known is None else known
-
     def _cheapest(self, source: str, target: str, parallel: Mapping[str, Mapping[str, Any]]) -> float | None:
         """Return the weight of the cheapest admissible stage between two kinds, or None to hide the edge."""
         if source == target:
             return None
-        costs = [self.cost(d["stage"], source) for d in parallel.values() if self.admissible(d["stage"])]
+        costs = [d["stage"].cost for d in parallel.values() if self.admissible(d["stage"])]
         return min(costs, default=None)
 
     def _way(self, required: list[str], because: Mapping[str, str] | None = None) -> list[tuple[str, Stage]]:
@@ -239,19 +233,17 @@ class _Planner:
         if stops[-1] != self.request.goal:
             stops.append(self.request.goal)
         edges: list[tuple[str, Stage]] = []
-        for source, target in zip(stops, stops[1:], strict=False):
+        for source, target in pairwise(stops):
             try:
                 nodes = nx.dijkstra_path(self.graph, source, target, weight=self._cheapest)
             except nx.NetworkXNoPath:
-                raise refusal.no_way(
-                    self.request, source, target, self.graph, self.way, because or {}
-                ) from None
-            edges.extend((a, self._best(a, b)) for a, b in zip(nodes, nodes[1:], strict=False))
+                raise refusal.no_way(self.request, source, target, self.graph, self.way, because or {}) from None
+            edges.extend((a, self._best(a, b)) for a, b in pairwise(nodes))
         return edges
 
     def _best(self, source: str, target: str) -> Stage:
-        stages = [d["stage"] for d in self.graph[source][target].values() if self.admissible(d["stage"])]
-        return min(stages, key=lambda s: (self.cost(s, source), s.name not in self.recipe.stages, s.name))
+        stages: list[Stage] = [d["stage"] for d in self.graph[source][target].values() if self.admissible(d["stage"])]
+        return min(stages, key=lambda s: (s.cost, s.name not in self.recipe.stages, s.name))
 
     # -- attached stages ---------------------------------------------------------------------------------------
 
@@ -275,21 +267,16 @@ class _Planner:
     def _done(self, name: str) -> bool:
         return any(step.stage == name for step in self.request.provenance)
 
-    def _steps(self, edges: list[tuple[str, Stage]]) -> list[PlannedStep]:
+    def _steps(self, edges: list[tuple[str, Stage]], choices: tuple[Choice, ...]) -> list[PlannedStep]:
         steps = self._passes_at(self.request.start)
-        for kind, stage in edges:
+        for (kind, stage), choice in zip(edges, choices, strict=True):
             options = self._options(stage)
             for covered in stage.covers:
                 if covered in self.recipe.stages:
-                    options[covered] = self._options(self._attached(covered))
-            steps.append(self._step(stage, kind, options, self._choice(kind, stage).reason))
+                    options[covered] = self._options(self.stages[covered])
+            steps.append(self._step(stage, kind, options, choice.reason))
             steps.extend(self._passes_at(stage.result_of(kind)))
         return steps
-
-    def _attached(self, name: str) -> Stage:
-        return next(
-            data["stage"] for a, b, key, data in self.graph.edges(keys=True, data=True) if key == name and a == b
-        )
 
     def _passes_at(self, kind: str) -> list[PlannedStep]:
         attached = attached_to(self.graph, kind)
@@ -323,9 +310,7 @@ class _Planner:
     # -- reasons ---------------------------------------------------------------------------------------------------
 
     def _choice(self, kind: str, chosen: Stage) -> Choice:
-        rejected = refusal.rejected_alternatives(
-            chosen, kind, self.request, self.graph, self.way, lambda s, k: self.cost(s, k)
-        )
+        rejected = refusal.rejected_alternatives(chosen, kind, self.request, self.graph, self.way)
         return Choice(
             subject=f"from {kind}",
             chosen=chosen.name,
@@ -339,13 +324,3 @@ class _Planner:
                 f"path={self.request.path!r} changes nothing here: there is one way from {self.request.start} "
                 f"to {self.request.goal} under recipe {self.recipe.name}"
             )
-
-
-def request_for(artifact: Artifact, **rest: Any) -> Request:
-    """Ask for a plan that starts from an artifact."""
-    return Request(start=artifact.kind, provenance=artifact.provenance, passed=artifact.passed, **rest)
-
-
-def with_recipe(request: Request, recipe: Recipe) -> Request:
-    """Return the same request under another recipe."""
-    return replace(request, recipe=recipe)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from etgraph.errors import UsageError
+
 __all__ = ["Deferred", "Recipe", "Through", "closest", "evaluated"]
 
 
@@ -20,6 +22,13 @@ class Deferred:
     """
 
     make: Callable[[], Any]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.make, types.FunctionType) or self.make.__closure__:
+            raise UsageError(
+                f"Deferred takes a module-level function without arguments, and was given {self.make!r}",
+                hint="Write `def _partitioners(): ...` beside the recipe and give Deferred(_partitioners).",
+            )
 
     def __repr__(self) -> str:
         return f"<made by {self.make.__module__}.{self.make.__qualname__}>"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import networkx as nx
 
+from etgraph.declaration import Stage
 from etgraph.errors import PlanError
 from etgraph.recipes import Through
-from etgraph.declaration import Stage
 
 if TYPE_CHECKING:
     from etgraph.graph import StageGraph
@@ -54,50 +54,38 @@ def rejected_alternatives(
     request: Request,
     graph: StageGraph,
     way: str,
-    cost: Callable[[Stage, str], float],
 ) -> Rejected:
     """Return the stages that could have stood in place of the chosen one, each with why it does not."""
     target = chosen.result_of(kind)
+    towards = nx.ancestors(graph, request.goal) | {request.goal}
     found: dict[str, str] = {}
     for _, after, data in graph.out_edges(kind, data=True):
         stage: Stage = data["stage"]
         if stage is chosen or after == kind:
             continue
-        if not nx.has_path(graph, after, request.goal):
-            continue_reason = f"it gives {after}, which is past {request.goal}"
-            found[stage.name] = continue_reason
+        if after not in towards:
+            found[stage.name] = f"it gives {after}, which is past {request.goal}"
             continue
         found[stage.name] = why_inadmissible(stage, request, way) or _passed_over(
-            stage, kind, after, chosen, target, request, graph, cost
+            stage, after, chosen, target, request, graph
         )
-    for before, _, data in graph.in_edges(target, data=True):
+    for _, _, data in graph.in_edges(target, data=True):
         stage = data["stage"]
         if stage.attached or kind in stage.consumes or stage.name in found or not chosen.way:
             continue
         if stage.way and stage.way != chosen.way:
-            found[stage.name] = (
-                f"it starts from {either([str(k) for k in stage.consumes])}, and the program is at {before if before == kind else kind}"
-            )
+            found[stage.name] = f"it starts from {either(list(stage.consumes))}, and the program is at {kind}"
     return tuple(sorted(found.items()))
 
 
-def _passed_over(
-    stage: Stage,
-    kind: str,
-    after: str,
-    chosen: Stage,
-    target: str,
-    request: Request,
-    graph: StageGraph,
-    cost: Callable[[Stage, str], float],
-) -> str:
+def _passed_over(stage: Stage, after: str, chosen: Stage, target: str, request: Request, graph: StageGraph) -> str:
     insisted = [t for t in request.recipe.through if t.kind not in request.passed]
     for through in insisted:
-        if after != through.kind and not nx.has_path(graph, after, through.kind):
-            if nx.has_path(graph, through.kind, request.goal):
-                return f"it would pass by {through.kind}, and recipe {request.recipe.name} {through.does}"
+        misses = after != through.kind and not nx.has_path(graph, after, through.kind)
+        if misses and nx.has_path(graph, through.kind, request.goal):
+            return f"it would pass by {through.kind}, and recipe {request.recipe.name} {through.does}"
     if after == target:
-        return f"it costs more ({cost(stage, kind):g} against {cost(chosen, kind):g})"
+        return f"it costs more ({stage.cost:g} against {chosen.cost:g})"
     if target == request.goal or nx.has_path(graph, target, after):
         return f"the way through {target} is needed or cheaper"
     return f"the way through {after} costs more"
@@ -146,10 +134,7 @@ def no_way(
     asked = f"from {request.start} to {request.goal} under recipe {request.recipe.name}"
     if not nx.has_path(graph, source, target):
         if nx.has_path(graph, target, source):
-            problem = (
-                f"the program is already at {source}, and a program cannot go back to {target} "
-                f"(asked: {asked})"
-            )
+            problem = f"the program is already at {source}, and a program cannot go back to {target} (asked: {asked})"
         else:
             problem = f"no stage leads {asked}: nothing goes from {source} to {target}"
         return PlanError(
@@ -169,7 +154,7 @@ def no_way(
     if way:
         for stage in {d["stage"] for _, _, d in graph.edges(data=True)}:
             if stage.way == way and stage.produces == target and source not in stage.consumes:
-                starts = f" {stage.name} starts from {either([str(k) for k in stage.consumes])}."
+                starts = f" {stage.name} starts from {either(list(stage.consumes))}."
     return PlanError(
         f"there is no way {asked}: from {source} to {target}{wanted} every stage is ruled out "
         f"({'; '.join(sorted(set(blocked)))})",
@@ -186,7 +171,7 @@ def _before(graph: StageGraph, kind: str) -> list[str]:
 
 
 def _reachable(request: Request, graph: StageGraph, way: str) -> list[str]:
-    allowed = nx.DiGraph()
+    allowed: nx.DiGraph[str] = nx.DiGraph()
     allowed.add_node(request.start)
     for a, b, data in graph.edges(data=True):
         if not why_inadmissible(data["stage"], request, way):

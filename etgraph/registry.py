@@ -15,11 +15,20 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from etgraph.artifact import KINDS, Artifact
+from etgraph.declaration import OptionsFilter, Stage, declare
 from etgraph.errors import EtgraphWarning, StageDeclarationError, UsageError
 from etgraph.recipes import Recipe, closest
-from etgraph.declaration import Stage, declare
 
-__all__ = ["ENTRY_POINT_GROUP", "RecipeEntry", "Registry", "recipe", "recipe_adapter", "recognizer", "registry", "stage"]
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "RecipeEntry",
+    "Registry",
+    "recipe",
+    "recipe_adapter",
+    "recognizer",
+    "registry",
+    "stage",
+]
 
 ENTRY_POINT_GROUP = "etgraph.stages"
 
@@ -133,6 +142,8 @@ def stage(
     note: str = "",
     cost: float = 1.0,
     check: Callable[[Any], None] | None = None,
+    key_options: OptionsFilter | None = None,
+    reads_debug: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> Callable[[Callable[..., Artifact]], Stage]: ...
 def stage(function: Callable[..., Artifact] | None = None, /, **declaration: Any) -> Any:
     """Declare a function as a stage and register it.
@@ -145,6 +156,8 @@ def stage(function: Callable[..., Artifact] | None = None, /, **declaration: Any
         note: why one would choose it where there is a choice.
         cost: rough work, relative to `to_executorch` = 1.
         check: called with the artifact in hand before any work; raises `UsageError` when something is missing.
+        key_options: what of the options the result depends on, where that is less than all of them.
+        reads_debug: whether, under these options, stack traces and the like enter the result.
     """
 
     def register(f: Callable[..., Artifact]) -> Stage:

@@ -8,6 +8,7 @@ from typing import Any
 
 from etgraph.artifact import Artifact
 from etgraph.errors import UsageError
+from etgraph.held import Held
 from etgraph.planner import Plan
 from etgraph.registry import registry
 from etgraph.runner import Step
@@ -44,14 +45,23 @@ class Verification(dict[str, tuple[float, ...]]):
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a run: the artifact that was asked for, the plan, and what became of each step."""
+    """The outcome of a run: the artifact that was asked for, the plan, and what became of each step.
+
+    `cache_problems` says what went wrong with the cache and was survived.
+    """
 
     artifact: Artifact
     plan: Plan
     steps: tuple[Step, ...]
-    source: Artifact = field(repr=False)
+    held: Held = field(repr=False)
     kept: Mapping[str, Artifact] = field(default_factory=dict, repr=False)
     rebuild: Callable[[str], Artifact] | None = field(default=None, repr=False)
+    cache_problems: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> Artifact:
+        """What the run began with."""
+        return self.held.artifact()
 
     def __getitem__(self, kind: str) -> Artifact:
         """Return the program at a kind that the run passed.
@@ -61,7 +71,7 @@ class Result:
         """
         if kind == self.artifact.kind:
             return self.artifact
-        if kind == self.source.kind and kind not in self.kept:
+        if kind == self.held.kind and kind not in self.kept:
             return self.source
         if kind in self.kept:
             return self.kept[kind]

@@ -8,14 +8,16 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from etgraph.artifact import Artifact, Provenance
+from etgraph.artifact import Artifact
 from etgraph.errors import EtgraphError, StageError
+from etgraph.held import Held
+from etgraph.memo import Memo, Outcome
 from etgraph.memory import PeakMemory
 from etgraph.planner import Plan, PlannedStep
 from etgraph.recipes import evaluated
 from etgraph.registry import registry
 
-__all__ = ["Event", "Step", "execute"]
+__all__ = ["Event", "OnEvent", "Step", "execute"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Step:
         stage: the stage's name.
         consumes, produces: the kinds that it went between.
         outcome: `ran` or `reused`.
-        reason: why it ran or how it came to be reused, in words.
+        reason: why it ran, or how it came to be reused.
         seconds: wall time.
         peak_bytes: the largest resident set of the process while it ran; 0 where it was reused.
     """
@@ -42,14 +44,19 @@ class Step:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened in a run: `step_started`, `step_finished`, or `artifact` (which carries it)."""
+    """Something that happened in a run: `step_started` or `step_finished`."""
 
     name: str
     index: int
     total: int
     planned: PlannedStep
     step: Step | None = None
-    artifact: Artifact | None = field(default=None, repr=False)
+    held: Held | None = field(default=None, repr=False)
+
+    @property
+    def artifact(self) -> Artifact | None:
+        """What the step gave, once it has finished; read from the cache when it was reused."""
+        return self.held.artifact() if self.held is not None else None
 
 
 OnEvent = Callable[[Event], None]
@@ -57,19 +64,24 @@ OnEvent = Callable[[Event], None]
 
 def execute(
     plan: Plan,
-    source: Artifact,
+    source: Held,
     *,
+    memo: Memo | None = None,
     on_event: OnEvent | None = None,
     keep: Collection[str] = (),
 ) -> tuple[Artifact, tuple[Step, ...], dict[str, Artifact]]:
-    """Run the steps of a plan on an artifact.
+    """Run the steps of a plan on a program.
 
     Args:
+        memo: the cache to go through, if any.
         on_event: called in this thread; an exception that it raises ends the run.
         keep: kinds of which the last artifact is kept and returned; all others are released once consumed.
 
     Returns:
         the last artifact, what became of each step, and the kept artifacts by kind.
+
+    Raises:
+        StageError: a stage failed; `last_good` holds what it was given.
     """
     steps: list[Step] = []
     kept: dict[str, Artifact] = {}
@@ -78,28 +90,44 @@ def execute(
     tell = on_event or (lambda event: None)
     for index, planned in enumerate(plan.steps):
         tell(Event("step_started", index, total, planned))
-        started = time.perf_counter()
-        with PeakMemory() as peak:
-            current = _ran(planned, current)
-        seconds = time.perf_counter() - started
-        step = Step(
-            stage=planned.stage,
-            consumes=planned.consumes,
-            produces=planned.produces,
-            outcome="ran",
-            reason="the cache is off",
-            seconds=seconds,
-            peak_bytes=peak.bytes,
-        )
+        step, produced = _timed(planned, current, memo)
+        if step.outcome == "ran":
+            current.release()
+        current = produced
         steps.append(step)
-        tell(Event("step_finished", index, total, planned, step))
-        tell(Event("artifact", index, total, planned, step, current))
         if planned.produces in keep:
-            kept[planned.produces] = current
-    return current, tuple(steps), kept
+            kept[planned.produces] = current.artifact()
+        tell(Event("step_finished", index, total, planned, step, current))
+    return current.artifact(), tuple(steps), kept
 
 
-def _ran(planned: PlannedStep, given: Artifact) -> Artifact:
+def _timed(planned: PlannedStep, given: Held, memo: Memo | None) -> tuple[Step, Held]:
+    started = time.perf_counter()
+    with PeakMemory() as peak:
+        outcome = _outcome(planned, given, memo)
+    step = Step(
+        stage=planned.stage,
+        consumes=planned.consumes,
+        produces=planned.produces,
+        outcome="reused" if outcome.reused else "ran",
+        reason=outcome.reason,
+        seconds=time.perf_counter() - started,
+        peak_bytes=0 if outcome.reused else peak.bytes,
+    )
+    return step, outcome.held
+
+
+def _outcome(planned: PlannedStep, given: Held, memo: Memo | None) -> Outcome:
+    try:
+        if memo is not None:
+            return memo.step(planned, given, _run)
+        return Outcome(Held.of(_run(planned, given.artifact()), given.label), False, "the cache is off")
+    except StageError as error:
+        error.last_good = given
+        raise
+
+
+def _run(planned: PlannedStep, given: Artifact) -> Artifact:
     """Run one stage on its input; anything that goes wrong inside becomes a `StageError` with an address."""
     options = own_copies(evaluated(planned.options))
     try:
@@ -116,9 +144,7 @@ def _ran(planned: PlannedStep, given: Artifact) -> Artifact:
             stage=planned.stage,
             hint="Correct the return value or the annotation of the stage.",
         )
-    told = tuple((name, str(v)) for name, v in options.items() if isinstance(v, bool | int | float | str))
-    entry = Provenance(stage=planned.stage, kind=wanted, options=told)
-    return replace(produced, provenance=(*given.provenance, entry))
+    return replace(produced, provenance=(*given.provenance, planned.provenance))
 
 
 def own_copies(options: Mapping[str, Any]) -> dict[str, Any]:

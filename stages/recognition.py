@@ -10,7 +10,6 @@ import etgraph
 from etgraph.artifact import (
     Artifact,
     Edge,
-    Executorch,
     Exported,
     Lowered,
     Module,
@@ -102,7 +101,7 @@ def _recognise_manager(given: Any) -> Artifact | None:
         from stages.support.emitted import executorch_artifact
 
         names = given._execution_programs
-        return executorch_artifact(None, given, {name: () for name in names})
+        return executorch_artifact(None, given, dict.fromkeys(names, ()))
     if not isinstance(given, program.EdgeProgramManager):
         return None
     from stages.support.programs import edge_config_of
@@ -200,7 +199,7 @@ def _refuse_rewritten(program: Any) -> None:
             )
 
 
-# -- eager models -------------------------------------------------------------------------------------------------------
+# -- eager models ---------------------------------------------------------------------------------------------------
 
 
 def _recognise_eager(given: Any) -> Artifact | None:
@@ -210,7 +209,8 @@ def _recognise_eager(given: Any) -> Artifact | None:
 
     if isinstance(given, type) and issubclass(given, torch.nn.Module):
         raise UsageError(
-            f"{given.__name__} is the class of a module, not a module", hint=f"Give an instance: {given.__name__}(...)."
+            f"{given.__name__} is the class of a module, not a module",
+            hint=f"Give an instance: {given.__name__}(...).",
         )
     if isinstance(given, torch.jit.ScriptModule):
         raise UsageError(
@@ -225,9 +225,7 @@ def _recognise_eager(given: Any) -> Artifact | None:
         if any(_observes(child) for child in given.modules()):
             return Prepared(methods={"forward": given})
         if any("quantize" in str(n.target) and "quantized_decomposed" in str(n.target) for n in given.graph.nodes):
-            return Module(
-                methods={"forward": given}, provenance=(Provenance(stage="recognised", kind="quantized"),)
-            )
+            return Module(methods={"forward": given}, provenance=(Provenance(stage="recognised", kind="quantized"),))
     return Module(methods={"forward": given})
 
 

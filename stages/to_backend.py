@@ -11,11 +11,12 @@ from etgraph.artifact import Edge, Lowered
 
 
 @etgraph.stage(
-    way="split", on_request=True, cost=16.0, note="goes on from the edge program, which the combined call never shows"
+    way="split",
+    on_request=True,
+    cost=16.0,
+    note="goes on from the edge program, which the combined call never shows",
 )
-def to_backend(
-    program: Edge, *, partitioners: Sequence[Any] | Mapping[str, Sequence[Any]]
-) -> Lowered:
+def to_backend(program: Edge, *, partitioners: Sequence[Any] | Mapping[str, Sequence[Any]]) -> Lowered:
     """Delegate what the partitioners take, in order.
 
     Args:

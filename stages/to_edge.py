@@ -7,9 +7,19 @@ from typing import Any
 
 import etgraph
 from etgraph.artifact import Edge, Exported, Quantized
+from etgraph.recipes import Deferred
 
 
-@etgraph.stage(cost=5.0)
+def _what_edge_depends_on(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of the partitioners, only what decides which operators stay whole: the rest changes no edge program."""
+    if not options.get("partitioners") or isinstance(options["partitioners"], Deferred):
+        return options
+    from stages.support.lowering import what_stays_whole
+
+    return {**options, "partitioners": what_stays_whole(options["partitioners"])}
+
+
+@etgraph.stage(cost=5.0, key_options=_what_edge_depends_on)
 def to_edge(
     program: Exported | Quantized,
     *,
@@ -43,9 +53,7 @@ def to_edge(
         chosen = fit_to_branches(chosen, program.methods)
         manager = edge_for_partitioners(program.methods, chosen, program.constant_methods, config)
     else:
-        manager = upstream_to_edge(
-            dict(program.methods), dict(program.constant_methods) or None, compile_config=config
-        )
+        manager = upstream_to_edge(dict(program.methods), dict(program.constant_methods) or None, compile_config=config)
     return program.become(
         Edge,
         methods=programs_of(manager, program.methods),

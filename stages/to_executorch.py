@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import etgraph
 from etgraph.artifact import Edge, Executorch, Lowered
 
 
-@etgraph.stage(cost=1.0)
+def _writes_stack_traces(options: Mapping[str, Any]) -> bool:
+    return bool(getattr(options.get("backend_config"), "emit_stacktrace", False))
+
+
+@etgraph.stage(cost=1.0, reads_debug=_writes_stack_traces)
 def to_executorch(
     program: Edge | Lowered, *, backend_config: Any = None, initialize_buffers: bool = True
 ) -> Executorch:

@@ -79,9 +79,8 @@ def _ordered(samples: Sequence[Inputs], source: Artifact, method: str) -> tuple[
 
 def check_host(program: Executorch) -> None:
     """Say by name what this host's runtime lacks to execute a program, before anyone loads it."""
-    from executorch.runtime import Runtime
-
     import executorch.kernels.quantized  # noqa: F401  its kernels join the runtime's registry
+    from executorch.runtime import Runtime
 
     runtime = Runtime.get()
     has = set(runtime.backend_registry.registered_backend_names)

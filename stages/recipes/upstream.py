@@ -66,7 +66,8 @@ def _type_named(name: str, module: str) -> Any:
     }
     if name not in known:
         raise UsageError(
-            f"{module} has no recipe {name!r}{closest(name, known)}", hint=f"It has: {', '.join(sorted(known))}."
+            f"{module} has no recipe {name!r}{closest(name, known)}",
+            hint=f"It has: {', '.join(sorted(known))}.",
         )
     return known[name]
 

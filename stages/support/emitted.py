@@ -43,9 +43,7 @@ def _pieces(cord: Any) -> tuple[bytes, ...]:
     return tuple(piece if isinstance(piece, bytes) else piece.to_bytes() for piece in cord._buffers)
 
 
-def describe_methods(
-    program: Program, output_roles: Mapping[str, Sequence[str]]
-) -> dict[str, dict[str, Any]]:
+def describe_methods(program: Program, output_roles: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Any]]:
     """Return each method's inputs, outputs, operators and backends as plain data.
 
     Constant methods are methods of the program too; they are left out here when `output_roles` names the others.

@@ -56,9 +56,7 @@ def edge_for_partitioners(
     It is upstream's own first half (executorch 1.5, `exir/program/_program.py`), so that stopping here and going on
     by `to_backend` gives what the combined call gives, whatever the partitioners keep whole.
     """
-    return _gen_edge_manager_for_partitioners(
-        partitioners, dict(programs), config, dict(constant_methods) or None
-    )
+    return _gen_edge_manager_for_partitioners(partitioners, dict(programs), config, dict(constant_methods) or None)
 
 
 class _OnlyOutsideBranches(Partitioner):
@@ -106,9 +104,25 @@ def fit_to_branches(
     }
 
 
-def delegate(
-    manager: EdgeProgramManager, partitioners: Mapping[str, Sequence[Partitioner]]
-) -> EdgeProgramManager:
+def what_stays_whole(partitioners: Partitioners) -> Any:
+    """Return, of each partitioner, what decides which operators it keeps whole; all of it where that is not known.
+
+    A `ConfigerationBasedPartitioner` asks its configs, one per operator; its other settings, such as XNNPACK's
+    `per_op_mode`, come in only when it partitions.
+    """
+    if isinstance(partitioners, Mapping):
+        return {method: what_stays_whole(chosen) for method, chosen in partitioners.items()}
+    return [
+        (type(one), one.target_partitioner_configs)
+        if isinstance(one, ConfigerationBasedPartitioner)
+        and type(one).ops_to_not_decompose is ConfigerationBasedPartitioner.ops_to_not_decompose
+        and type(one).transform_for_pre_decomposition is Partitioner.transform_for_pre_decomposition
+        else one
+        for one in partitioners
+    ]
+
+
+def delegate(manager: EdgeProgramManager, partitioners: Mapping[str, Sequence[Partitioner]]) -> EdgeProgramManager:
     """Run partitioners in rounds: the first of every method, then the second, as the combined call does."""
     for round_ in zip_longest(*partitioners.values()):
         chosen = {m: p for m, p in zip(partitioners, round_, strict=True) if p is not None}

@@ -1,0 +1,121 @@
+"""A program on its way through a run: in memory, in a file, or in the cache, and loaded only when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from etgraph.artifact import Artifact, Kind, Provenance
+from etgraph.fingerprint import Description, describe, describe_module
+from etgraph.registry import registry
+
+__all__ = ["Held", "identity_of", "program_identity"]
+
+
+class Held:
+    """What the planner and the cache need to know of an artifact, and a way to have the artifact itself.
+
+    Args:
+        kind: its kind.
+        methods: the names of its methods.
+        provenance: the steps that led to it.
+        label: what the user would call it, to tell runs of different models apart; it enters no key.
+        artifact: the artifact, where it is in memory.
+        load: makes or reads the artifact, where it is not.
+        identity: tells what it is, as parts of a key; by default worked out from the artifact.
+        in_file: it comes from a file, which nobody else writes to.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        methods: Iterable[str],
+        *,
+        provenance: tuple[Provenance, ...] = (),
+        label: str = "",
+        artifact: Artifact | None = None,
+        load: Callable[[], Artifact] | None = None,
+        identity: Callable[[], Mapping[str, Description]] | None = None,
+        in_file: bool = False,
+    ) -> None:
+        self.kind = Kind(kind)
+        self.methods = tuple(methods)
+        self.provenance = provenance
+        self.label = label
+        self.in_file = in_file
+        self._artifact = artifact
+        self._load = load
+        self._identify = identity
+        self._identity: Mapping[str, Description] | None = None
+
+    @classmethod
+    def of(cls, artifact: Artifact, label: str = "") -> Held:
+        """Hold an artifact that is in memory."""
+        return cls(artifact.kind, artifact.methods, provenance=artifact.provenance, label=label, artifact=artifact)
+
+    @property
+    def passed(self) -> frozenset[str]:
+        """The kinds that it is known to have passed, its own included."""
+        return frozenset(step.kind for step in self.provenance) | {self.kind}
+
+    def artifact(self) -> Artifact:
+        """Return the artifact; load it when it is not in memory."""
+        if self._artifact is None:
+            assert self._load is not None
+            self._artifact = self._load()
+        return self._artifact
+
+    def identity(self) -> Mapping[str, Description]:
+        """Return what it is, as named parts of a key.
+
+        Raises:
+            Undescribable: some part of an eager model cannot be followed with certainty.
+            UsageError: something in a program cannot be encoded.
+        """
+        if self._identity is None:
+            self._identity = self._identify() if self._identify else identity_of(self.artifact())
+        return self._identity
+
+    def is_program(self, fingerprint: str) -> None:
+        """Say what it is by the fingerprint of its program, without example inputs."""
+        self._identity = program_identity(fingerprint)
+
+    def is_what_made_it(self, key: str) -> None:
+        """Say what it is by the key of the step that made it, for what has no fingerprint of its own."""
+        self._identity = {"input": Description("key", key, shown=key[:16])}
+
+    def can_be_loaded(self, load: Callable[[], Artifact]) -> None:
+        """Say how the artifact can be had again after it was released."""
+        self._load = load
+
+    def release(self) -> None:
+        """Let go of the artifact, if it can be had again."""
+        if self._load is not None:
+            self._artifact = None
+
+
+def identity_of(artifact: Artifact) -> Mapping[str, Description]:
+    """Say what an artifact is: a program by its fingerprint, an eager model part by part.
+
+    Of example inputs, what an export depends on enters: how they are nested, plain values, and of tensors dtype,
+    shape and layout. `torch.export` traces with fake tensors, so the numbers in them change no program.
+    """
+    if artifact.kind != "module":
+        bare = registry.service("without_inputs")(artifact)[0]
+        return program_identity(registry.service("fingerprint")(bare))
+    parts: dict[str, Description] = {}
+    for method, held in artifact.methods.items():
+        parts[f"model[{method}]"] = describe_module(held, "model")
+    specs = registry.service("input_specs")(artifact)
+    belongings: dict[str, Any] = {
+        "example inputs": specs,
+        "dynamic shapes": dict(artifact.dynamic_shapes),
+        "constant methods": dict(artifact.constant_methods),
+    }
+    parts.update((name, describe(value, name)) for name, value in belongings.items())
+    return parts
+
+
+def program_identity(fingerprint: str) -> Mapping[str, Description]:
+    """Say what a program is by its fingerprint."""
+    return {"input": Description("program", fingerprint, shown=fingerprint[:16])}

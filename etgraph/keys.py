@@ -1,0 +1,100 @@
+"""Cache keys: a list of named parts for each step, so that a miss can be explained.
+
+| part | what it is |
+|---|---|
+| `stage` | the stage's name and the kinds that it goes between |
+| `code` | the stage's file with all of the project that it imports; a library's by its version |
+| `toolchain.X` | the version of X |
+| `option X` | the description of an option; of a deferred one, the file that makes it |
+| `input` | the fingerprint of the program that goes in; of an eager model, each of its parts |
+| `debug` | stack traces and the like, only for a step whose options write them into its output |
+
+Times, paths and the order of a set never enter. What has no description makes the step run uncached.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blake3 import blake3
+
+from etgraph.fingerprint import Description, describe, describe_files_of, differences, toolchain
+from etgraph.held import Held
+from etgraph.planner import PlannedStep
+from etgraph.recipes import Deferred
+from etgraph.registry import registry
+
+__all__ = ["Key", "key_of", "why_changed"]
+
+
+@dataclass(frozen=True)
+class Key:
+    """A cache key: its digest, and its parts as text for comparison."""
+
+    digest: str
+    parts: Mapping[str, str]
+
+
+def key_of(planned: PlannedStep, given: Held) -> Key:
+    """Make the key of a step on what goes into it.
+
+    Raises:
+        Undescribable: an option, or a part of the model, has no description.
+    """
+    stage = planned.definition
+    described: dict[str, Description] = {
+        "stage": Description("stage", f"{stage.name}: {planned.consumes} -> {planned.produces}"),
+        "code": describe_files_of(_function(stage.function)),
+    }
+    for name, version in toolchain().items():
+        described[f"toolchain.{name}"] = Description("version", version)
+    options = dict(planned.options)
+    if stage.key_options is not None:
+        options = dict(stage.key_options(options))
+    for name, value in sorted(options.items()):
+        described[f"option {name}"] = describe_option(name, value)
+    described.update(given.identity())
+    if stage.reads_debug is not None and stage.reads_debug(planned.options):
+        described["debug"] = Description("debug", registry.service("debug_fingerprint")(given.artifact()))
+    return Key(_digest(described), _text(described))
+
+
+def describe_option(name: str, value: object) -> Description:
+    """Describe an option; a deferred one by the file of the function that makes it."""
+    if isinstance(value, Deferred):
+        return describe_files_of(_function(value.make))
+    return describe(value, name)
+
+
+def _function(given: Callable[..., Any]) -> types.FunctionType:
+    assert isinstance(given, types.FunctionType)  # checked where stages and deferred options are declared
+    return given
+
+
+def _digest(described: Mapping[str, Description]) -> str:
+    hasher = blake3()
+    for name, description in sorted(described.items()):
+        hasher.update(len(name.encode()).to_bytes(8, "little") + name.encode() + bytes.fromhex(description.digest))
+    return str(hasher.hexdigest())
+
+
+def _text(described: Mapping[str, Description]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, description in described.items():
+        found.update(description.parts(name))
+    return found
+
+
+def why_changed(old: Mapping[str, str] | None, new: Mapping[str, str]) -> str:
+    """Say why a key is not the last one of the same step: the first parts that changed, and how many more."""
+    if old is None:
+        return "it has not run on this before"
+    changes = differences(old, new)
+    if not changes:
+        return "its entry is gone from the cache"
+    shown = "; ".join(str(change) for change in changes[:3])
+    more = f"; and {len(changes) - 3} more" if len(changes) > 3 else ""
+    return shown + more

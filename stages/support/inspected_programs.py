@@ -1,0 +1,133 @@
+"""Exported, quantized, edge and lowered programs as plain data."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from executorch.exir.delegate import executorch_call_delegate
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ArgumentSpec, InputKind, OutputKind
+
+from etgraph.artifact import Artifact
+from stages.support.graph_text import graph_lines, operator_counts
+from stages.support.programs import OPERATOR_LIBRARIES, all_nodes, namespace_of
+from stages.support.weights import weights_summary
+
+
+def describe(artifact: Artifact, *, graph: bool) -> dict[str, Any]:
+    """Describe each method's program, and the weights of all of them together."""
+    programs: Mapping[str, ExportedProgram] = artifact.methods
+    methods = {name: _method(program) for name, program in programs.items()}
+    if graph:
+        for name, program in programs.items():
+            methods[name]["graph"] = graph_lines(program.graph_module)
+    return {
+        "recognised_by": _how(programs, methods),
+        "methods": methods,
+        "quantized": any(step.kind == "quantized" for step in artifact.provenance) or _has_quantize(methods),
+        "weights": weights_summary(_weights(programs)),
+    }
+
+
+def _how(programs: Mapping[str, ExportedProgram], methods: Mapping[str, dict[str, Any]]) -> str:
+    dialects = ", ".join(dict.fromkeys(program.dialect for program in programs.values()))
+    delegates = sum(len(method["delegates"]) for method in methods.values())
+    libraries = sorted({op.partition(".")[0] for m in methods.values() for op in m["operators"]} & OPERATOR_LIBRARIES)
+    inside = "quantize and dequantize operators" if _has_quantize(methods) else "no quantize or dequantize operators"
+    if delegates:
+        inside += f", {delegates} delegate{'s' if delegates > 1 else ''}"
+    elif "EDGE" in dialects:
+        inside += f", operators of {', '.join(libraries)}" if libraries else ", no delegate"
+    return f"an ExportedProgram of dialect {dialects} with {inside}"
+
+
+def _has_quantize(methods: Mapping[str, dict[str, Any]]) -> bool:
+    return any("quantize" in op for method in methods.values() for op in method["operators"])
+
+
+def _weights(programs: Mapping[str, ExportedProgram]) -> dict[str, Any]:
+    several = len(programs) > 1
+    named: dict[str, Any] = {}
+    for method, program in programs.items():
+        tensors = {**program.state_dict, **program.constants}
+        named.update({f"{method}.{name}" if several else name: value for name, value in tensors.items()})
+    return named
+
+
+def _method(program: ExportedProgram) -> dict[str, Any]:
+    calls = [node for node in all_nodes(program) if node.op == "call_function"]
+    delegated = [_delegate(node) for node in calls if node.target is executorch_call_delegate]
+    own = [n for n in calls if n.target is not executorch_call_delegate and n.target is not operator.getitem]
+    inside = sum(delegate["nodes"] for delegate in delegated)
+    return {
+        "inputs": _inputs(program),
+        "outputs": _outputs(program),
+        "mutated_buffers": sorted(set(program.graph_signature.buffers_to_mutate.values())),
+        "symbols": {str(symbol): _range(bounds) for symbol, bounds in program.range_constraints.items()},
+        "operators": operator_counts(own),
+        "delegates": delegated,
+        "nodes": {"delegated": inside, "others": len(own)},
+    }
+
+
+def _range(bounds: Any) -> list[int | None]:
+    """Return the smallest and the largest value of a symbol; None for no upper limit."""
+    lower, upper = bounds.lower, bounds.upper
+    unlimited = not upper.is_finite or int(upper) >= 2**62
+    return [int(lower), None if unlimited else int(upper)]
+
+
+def _described(value: Any) -> dict[str, Any]:
+    if isinstance(value, torch.Tensor):
+        sizes = [int(size) if isinstance(size, int) else str(size) for size in value.shape]
+        return {"type": "tensor", "dtype": str(value.dtype).removeprefix("torch."), "shape": sizes}
+    names = {torch.SymInt: "int", torch.SymFloat: "float", torch.SymBool: "bool", type(None): "none"}
+    described: dict[str, Any] = {"type": names.get(type(value), type(value).__name__)}
+    return described | ({"value": value} if isinstance(value, bool | int | float | str) else {})
+
+
+def _inputs(program: ExportedProgram) -> list[dict[str, Any]]:
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    mutated = set(program.graph_signature.user_inputs_to_mutate.values())
+    return [
+        {"name": spec.arg.name, **_argument(spec.arg, nodes), "mutated": spec.arg.name in mutated}
+        for spec in program.graph_signature.input_specs
+        if spec.kind is InputKind.USER_INPUT
+    ]
+
+
+def _outputs(program: ExportedProgram) -> list[dict[str, Any]]:
+    nodes = {node.name: node for node in program.graph.nodes}
+    roles = {OutputKind.USER_OUTPUT: "output", OutputKind.USER_INPUT_MUTATION: "mutated input"}
+    described = []
+    for spec in program.graph_signature.output_specs:
+        if spec.kind not in roles:
+            continue
+        role = roles[spec.kind] if spec.kind is OutputKind.USER_OUTPUT else f"mutated input {spec.target}"
+        described.append({"name": spec.arg.name, **_argument(spec.arg, nodes), "role": role})
+    return described
+
+
+def _argument(argument: ArgumentSpec, nodes: Mapping[str, torch.fx.Node]) -> dict[str, Any]:
+    """Describe an argument by its node's value; a constant has no node of that name."""
+    node = nodes.get(argument.name)
+    return _described(node.meta.get("val") if node is not None else getattr(argument, "value", None))
+
+
+def _delegate(node: torch.fx.Node) -> dict[str, Any]:
+    lowered: LoweredBackendModule = getattr(node.graph.owning_module, node.args[0].target)
+    original = getattr(lowered, "_original_exported_program", None)
+    operators = operator_counts(n for n in all_nodes(original) if namespace_of(n.target)) if original else {}
+    output = lowered.named_data_store_output
+    named = sum(len(buffer) for buffer in output.buffers) if output is not None else 0
+    return {
+        "name": node.name,
+        "backend": lowered.backend_id,
+        "nodes": sum(operators.values()),
+        "operators": operators,
+        "bytes": len(lowered.processed_bytes) + named,
+    }
