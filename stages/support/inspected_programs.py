@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -46,7 +46,12 @@ def _how(programs: Mapping[str, ExportedProgram], methods: Mapping[str, dict[str
 
 
 def _has_quantize(methods: Mapping[str, dict[str, Any]]) -> bool:
-    return any("quantize" in op for method in methods.values() for op in method["operators"])
+    return any(
+        "quantize" in operator
+        for method in methods.values()
+        for operators in (method["operators"], *(delegate["operators"] for delegate in method["delegates"]))
+        for operator in operators
+    )
 
 
 def _weights(programs: Mapping[str, ExportedProgram]) -> dict[str, Any]:
@@ -63,15 +68,33 @@ def _method(program: ExportedProgram) -> dict[str, Any]:
     delegated = [_delegate(node) for node in calls if node.target is executorch_call_delegate]
     own = [n for n in calls if n.target is not executorch_call_delegate and n.target is not operator.getitem]
     inside = sum(delegate["nodes"] for delegate in delegated)
+    signature = program.graph_signature
+    written = _written_placeholders(calls) | set(signature.user_inputs_to_mutate.values())
+    buffers = {name for node, name in signature.inputs_to_buffers.items() if node in written}
     return {
-        "inputs": _inputs(program),
+        "inputs": _inputs(program, written),
         "outputs": _outputs(program),
-        "mutated_buffers": sorted(set(program.graph_signature.buffers_to_mutate.values())),
+        "mutated_buffers": sorted(buffers | set(signature.buffers_to_mutate.values())),
         "symbols": {str(symbol): _range(bounds) for symbol, bounds in program.range_constraints.items()},
         "operators": operator_counts(own),
         "delegates": delegated,
         "nodes": {"delegated": inside, "others": len(own)},
     }
+
+
+def _written_placeholders(calls: Iterable[torch.fx.Node]) -> set[str]:
+    """Return the names of placeholders that operators write to in place.
+
+    In the TRAINING dialect mutations are still operators of the graph; later the signature states them.
+    """
+    written = set()
+    for node in calls:
+        schema = getattr(node.target, "_schema", None)
+        for argument, value in zip(schema.arguments if schema is not None else (), node.args, strict=False):
+            writes = argument.alias_info is not None and argument.alias_info.is_write
+            if writes and isinstance(value, torch.fx.Node) and value.op == "placeholder":
+                written.add(value.name)
+    return written
 
 
 def _range(bounds: Any) -> list[int | None]:
@@ -90,11 +113,10 @@ def _described(value: Any) -> dict[str, Any]:
     return described | ({"value": value} if isinstance(value, bool | int | float | str) else {})
 
 
-def _inputs(program: ExportedProgram) -> list[dict[str, Any]]:
+def _inputs(program: ExportedProgram, written: set[str]) -> list[dict[str, Any]]:
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
-    mutated = set(program.graph_signature.user_inputs_to_mutate.values())
     return [
-        {"name": spec.arg.name, **_argument(spec.arg, nodes), "mutated": spec.arg.name in mutated}
+        {"name": spec.arg.name, **_argument(spec.arg, nodes), "mutated": spec.arg.name in written}
         for spec in program.graph_signature.input_specs
         if spec.kind is InputKind.USER_INPUT
     ]
