@@ -1,0 +1,96 @@
+"""Verification as the command line judges and shows it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from etgraph.cli.noise import native_stderr_hidden
+from etgraph.cli.output import Output, table
+from etgraph.errors import BackendUnavailableError, UsageError
+
+if TYPE_CHECKING:
+    from etgraph.result import Result, Verification
+
+__all__ = ["ABSOLUTE", "RELATIVE", "passes", "require_inputs", "show_verification", "verify"]
+
+#: An output is right when its largest error is within one of the two: relative to its largest value, or absolute.
+RELATIVE = 1e-3
+ABSOLUTE = 1e-4
+
+
+def passes(absolute: float, relative: float) -> bool:
+    """Whether the errors of one output are within tolerance; what is not finite never is."""
+    return math.isfinite(absolute) and (absolute <= ABSOLUTE or relative <= RELATIVE)
+
+
+def require_inputs(source: Any, arguments: Mapping[str, Any]) -> None:
+    """Refuse `--verify` before any work when there is nothing to verify with."""
+    if "example_inputs" in arguments:
+        return
+    from etgraph.sources import artifact_of
+
+    artifact = artifact_of(source, trust=arguments.get("trust", False))
+    missing = [method for method in artifact.methods if not artifact.example_inputs.get(method)]
+    if missing:
+        raise UsageError(
+            f"--verify needs example inputs, and there are none for {', '.join(missing)}",
+            hint="Give --shape 1x3x224x224, or return the inputs with the model.",
+        )
+
+
+def verify(output: Output, result: Result) -> dict[str, Any]:
+    """Execute the `.pte` on this host and compare; return the outcome as JSON-able data.
+
+    A program that this host cannot execute is no failure: `done` is then false, with the reason.
+    """
+    try:
+        with native_stderr_hidden(verbose=output.verbose):
+            found = result.verify()
+    except BackendUnavailableError as error:
+        output.warn(f"not verified: {error.problem}")
+        return {"done": False, "passed": None, "reason": error.problem}
+    return _judged(found)
+
+
+def _judged(found: Verification) -> dict[str, Any]:
+    methods: dict[str, dict[str, Any]] = {
+        method: {
+            "outputs": [
+                {"max_absolute_error": a, "max_relative_error": r, "passed": passes(a, r)}
+                for a, r in zip(errors, found.relative[method], strict=True)
+            ],
+            "samples": found.samples[method],
+        }
+        for method, errors in found.items()
+    }
+    return {
+        "done": True,
+        "passed": all(one["passed"] for method in methods.values() for one in method["outputs"]),
+        "tolerance": {"absolute": ABSOLUTE, "relative": RELATIVE},
+        "methods": methods,
+        "notes": list(found.notes),
+    }
+
+
+def show_verification(output: Output, outcome: dict[str, Any]) -> None:
+    """Print each output's errors."""
+    if not outcome["done"]:
+        return
+    rows = [
+        (
+            method,
+            str(number),
+            f"{one['max_absolute_error']:.1e}",
+            f"{one['max_relative_error']:.1e}",
+            "ok" if one["passed"] else "TOO LARGE",
+        )
+        for method, found in outcome["methods"].items()
+        for number, one in enumerate(found["outputs"])
+    ]
+    output.say()
+    output.say("executed on this host and compared with the source")
+    output.say(table(rows, header=("method", "output", "largest error", "relative", ""), right=(1, 2, 3)))
+    for note in outcome["notes"]:
+        output.say(f"  note: {note}")

@@ -1,0 +1,53 @@
+"""`etgraph inspect`: what a program is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from etgraph.cli import options
+from etgraph.cli.describe import describe
+from etgraph.cli.job import Asked, prepare
+from etgraph.cli.noise import native_stderr_hidden
+from etgraph.cli.output import reporting
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("inspect", short_help="Show what a model or a file is.")(inspect)
+
+
+def inspect(
+    source: options.SourceArgument,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Print each method's graph, with shapes and source lines.")
+    ] = False,
+    shape: options.Shape = None,
+    trust: options.Trust = False,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Show a program's kind, methods, inputs and outputs, operators, delegates, weights and fingerprint.
+
+    For a .pte also which backends and kernels the runtime will need, and whether this host has them.
+
+    \b
+    Examples:
+      etgraph inspect net.py:model
+      etgraph inspect model.edge.etg --graph
+      etgraph inspect model.pte --json
+    """
+    with reporting(as_json=as_json, verbose=verbose) as output:
+        from etgraph.registry import registry
+        from etgraph.sources import artifact_of
+
+        asked = Asked.read(source, shape=shape, trust=trust)
+        job = prepare(asked)
+        artifact = artifact_of(job.source, job.arguments.get("example_inputs"), trust=trust)
+        with native_stderr_hidden(verbose=verbose):
+            about: dict[str, Any] = registry.service("inspect")(artifact, graph=graph)
+        output.say(describe(source, about))
+        output.document({"source": source, **about})

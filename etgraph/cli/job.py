@@ -1,0 +1,167 @@
+"""From the arguments of `run` and `plan` to those of `etgraph.run` and `etgraph.plan`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from etgraph.cli.shapes import parse_shape, random_inputs
+from etgraph.cli.source import Reference, load_object, parse_source
+from etgraph.errors import UsageError
+from etgraph.recipes import closest
+
+__all__ = ["Asked", "Job", "prepare"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user wrote, checked as far as that is possible without importing anything of theirs."""
+
+    reference: Reference
+    to: str
+    start: str | None
+    recipe: str | None
+    path: str
+    shapes: tuple[Any, ...]
+    eval_mode: bool
+    trust: bool
+    cache: Any
+    refresh: bool
+
+    @classmethod
+    def read(
+        cls,
+        source: str,
+        *,
+        recipe: str | None = None,
+        target: str | None = None,
+        to: str = "executorch",
+        start: str | None = None,
+        shape: Sequence[str] | None = None,
+        path: str = "auto",
+        eval_mode: bool = False,
+        trust: bool = False,
+        cache_dir: str | None = None,
+        no_cache: bool = False,
+        refresh: bool = False,
+    ) -> Asked:
+        """Check the arguments; raise `UsageError` for the first that is wrong."""
+        reference = parse_source(source)
+        for flag, kind in (("--to", to), ("--from", start)):
+            if kind is not None:
+                _check_kind(flag, kind)
+        if trust and not reference.is_program_file:
+            raise UsageError(
+                f"--trust is about files that hold programs, and SOURCE {source} is code, which is run in any case"
+            )
+        return cls(
+            reference=reference,
+            to=to,
+            start=start,
+            recipe=_recipe_named(recipe, target),
+            path=path,
+            shapes=tuple(parse_shape(one) for one in shape or ()),
+            eval_mode=eval_mode,
+            trust=trust,
+            cache=_cache(cache_dir, no_cache, refresh),
+            refresh=refresh,
+        )
+
+
+def _cache(directory: str | None, off: bool, refresh: bool) -> Any:
+    """Return the cache as `etgraph.run` takes it."""
+    if off and (directory is not None or refresh):
+        raise UsageError(
+            f"--no-cache and {'--refresh' if refresh else '--cache-dir'} were both given", hint="Leave one of them out."
+        )
+    if directory is None:
+        return not off
+    from etgraph.store import Cache
+
+    return Cache(directory)
+
+
+def _check_kind(flag: str, kind: str) -> None:
+    from etgraph.artifact import KINDS
+    from etgraph.registry import registry
+
+    registry.load_plugins()
+    if kind not in KINDS:
+        raise UsageError(
+            f"{flag} {kind}: there is no such kind{closest(kind, KINDS)}", hint=f"Kinds: {', '.join(KINDS)}."
+        )
+
+
+def _recipe_named(recipe: str | None, target: str | None) -> str | None:
+    if target is None:
+        return recipe
+    if recipe is not None:
+        raise UsageError(
+            f"--recipe {recipe} and --target {target} were both given, and a target is a recipe",
+            hint="Give one of the two.",
+        )
+    from etgraph.cli.listing import target_names
+
+    known = target_names()
+    if target not in known:
+        raise UsageError(
+            f"--target {target}: there is no such target{closest(target, known)}",
+            hint=f"Targets: {', '.join(known)}." if known else "No target is installed; take a --recipe.",
+        )
+    return target
+
+
+@dataclass(frozen=True)
+class Job:
+    """Arguments for `etgraph.run` and `etgraph.plan`, and the kind that the source is at."""
+
+    asked: Asked
+    kind: str
+    source: Any = field(repr=False)
+    arguments: dict[str, Any] = field(repr=False)
+
+
+def prepare(asked: Asked) -> Job:
+    """Import or open the source, and check what depends on it. No stage runs."""
+    from etgraph.api import detect
+    from etgraph.artifact import Source
+
+    source = _opened(asked)
+    kind = str(detect(source))
+    given = asked.reference.given
+    if asked.start is not None and kind != asked.start:
+        raise UsageError(f"SOURCE {given} is at {kind}, and --from {asked.start} was asked for")
+    if asked.eval_mode and kind != "module":
+        raise UsageError(
+            f"--eval switches a module before it is exported, and SOURCE {given} is at {kind} already",
+            hint="Leave --eval out, or start from the module.",
+        )
+    arguments: dict[str, Any] = {"recipe": _recipe(asked), "to": asked.to, "path": asked.path, "cache": asked.cache}
+    if asked.refresh:
+        arguments["refresh"] = True
+    if asked.trust:
+        arguments["trust"] = True
+    if asked.shapes:
+        arguments["example_inputs"] = random_inputs(asked.shapes)
+    if isinstance(source, Source) and source.calibration_inputs is not None:
+        arguments["calibration_inputs"] = source.calibration_inputs
+    return Job(asked=asked, kind=kind, source=source, arguments=arguments)
+
+
+def _opened(asked: Asked) -> Any:
+    if asked.reference.is_program_file:
+        return os.fspath(asked.reference.path or "")
+    return load_object(asked.reference)
+
+
+def _recipe(asked: Asked) -> Any:
+    """Return the recipe as `etgraph.run` takes it; `--eval` is an option of the stage that exports."""
+    if not asked.eval_mode:
+        return asked.recipe
+    from etgraph.api import DEFAULT_RECIPE, get_recipe
+
+    recipe = get_recipe(asked.recipe or DEFAULT_RECIPE)
+    export = {**recipe.stages.get("torch_export", {}), "eval_mode": True}
+    return replace(recipe, stages={**recipe.stages, "torch_export": export})

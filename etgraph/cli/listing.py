@@ -1,0 +1,159 @@
+"""`etgraph list`: what there is, without importing torch or executorch."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import typer
+
+from etgraph.cli import options
+from etgraph.cli.output import Output, reporting, table
+
+__all__ = ["recipe_rows", "register", "target_names"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    group.command("recipes")(recipes)
+    group.command("targets")(targets)
+    group.command("stages")(stages)
+    group.command("kinds")(kinds)
+    app.add_typer(
+        group,
+        name="list",
+        short_help="List recipes, targets, stages or kinds.",
+        help="List what there is: recipes, targets, stages, kinds. Nothing heavy is imported, nothing downloaded.",
+    )
+
+
+def recipe_rows() -> list[dict[str, Any]]:
+    """Return each recipe that `--recipe` takes: name, summary, backends, and whose it is."""
+    from etgraph.registry import registry
+
+    registry.load_plugins()
+    rows: list[dict[str, Any]] = [
+        {"name": entry.name, "summary": entry.summary, "backends": list(entry.backends), "origin": "etgraph"}
+        for entry in registry.recipes.values()
+    ]
+    known = {row["name"] for row in rows}
+    foreign = registry.services.get("foreign_recipes")
+    for recipe in foreign() if foreign else ():
+        if recipe["name"] not in known:
+            summary = f"executorch's own, listed in {recipe['owner']}"
+            rows.append(
+                {"name": recipe["name"], "summary": summary, "backends": [recipe["backend"]], "origin": "executorch"}
+            )
+    return rows
+
+
+def target_names() -> list[str]:
+    """Return the names of the installed targets."""
+    from etgraph.registry import registry
+
+    registry.load_plugins()
+    return list(getattr(registry, "targets", {}))
+
+
+def recipes(as_json: options.Json = False) -> None:
+    """List the recipes that `--recipe` takes: etgraph's own, and executorch's by their names there.
+
+    \b
+    Example:
+      etgraph list recipes
+    """
+    with reporting(as_json=as_json) as output:
+        rows = recipe_rows()
+        cells = [(row["name"], ", ".join(row["backends"]), row["origin"], row["summary"]) for row in rows]
+        _show(output, "recipes", rows, cells, ("recipe", "backends", "from", ""))
+
+
+def targets(as_json: options.Json = False) -> None:
+    """List the targets that `--target` takes.
+
+    \b
+    Example:
+      etgraph list targets
+    """
+    with reporting(as_json=as_json) as output:
+        from etgraph.registry import registry
+
+        registry.load_plugins()
+        known: dict[str, Any] = getattr(registry, "targets", {})
+        rows = [
+            {"name": name, "summary": entry.summary, "backends": list(getattr(entry, "backends", ()))}
+            for name, entry in known.items()
+        ]
+        cells = [(row["name"], ", ".join(row["backends"]), row["summary"]) for row in rows]
+        if not rows:
+            output.say("no target is installed; `etgraph list recipes` shows what --recipe takes")
+        _show(output, "targets", rows, cells, ("target", "backends", ""))
+
+
+def stages(as_json: options.Json = False) -> None:
+    """List the stages with the kinds that they go between, and their options.
+
+    A stage between the same kind twice runs there when a recipe names it.
+
+    \b
+    Example:
+      etgraph list stages --json
+    """
+    with reporting(as_json=as_json) as output:
+        from etgraph.registry import registry
+
+        registry.load_plugins()
+        rows: list[dict[str, Any]] = [
+            {
+                "name": stage.name,
+                "consumes": [str(kind) for kind in stage.consumes],
+                "produces": str(stage.produces) if stage.produces else None,
+                "on_request": stage.on_request,
+                "way": stage.way,
+                "options": {name: _default(parameter) for name, parameter in stage.options.items()},
+                "summary": stage.summary,
+                "defined_in": stage.where,
+            }
+            for stage in registry.stages.values()
+        ]
+        cells = [
+            (
+                row["name"],
+                f"{' | '.join(row['consumes'])} -> {row['produces'] or 'the same'}",
+                ", ".join(f"{name}={default}" if default else name for name, default in row["options"].items()),
+                row["summary"],
+            )
+            for row in rows
+        ]
+        _show(output, "stages", rows, cells, ("stage", "from -> to", "options", ""))
+
+
+def kinds(as_json: options.Json = False) -> None:
+    """List the kinds of artifacts and what each holds.
+
+    \b
+    Example:
+      etgraph list kinds
+    """
+    with reporting(as_json=as_json) as output:
+        from etgraph.artifact import KINDS
+        from etgraph.declaration import summary_of
+        from etgraph.registry import registry
+
+        registry.load_plugins()
+        rows = [{"name": name, "holds": summary_of(cls).replace("`", "")} for name, cls in KINDS.items()]
+        _show(output, "kinds", rows, [(row["name"], row["holds"]) for row in rows], ("kind", "holds"))
+
+
+def _default(parameter: inspect.Parameter) -> str:
+    """Show an option's default; empty for one that must be given."""
+    return "" if parameter.default is parameter.empty else repr(parameter.default)
+
+
+def _show(
+    output: Output, name: str, rows: list[dict[str, Any]], cells: list[tuple[Any, ...]], header: tuple[str, ...]
+) -> None:
+    if cells:
+        output.say(table(cells, header=header))
+    output.document({name: rows})

@@ -1,0 +1,82 @@
+"""Where results go: names, suffixes, and whether a file can be written there, all known before any work."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from etgraph.cli.source import Reference
+from etgraph.errors import UsageError
+
+__all__ = ["dump_folder", "file_name", "output_path"]
+
+_FINAL = (".pte", ".ptd", ".bpte")
+_INTERMEDIATE = (".etg", ".pt2")
+
+
+def file_name(stem: str, kind: str) -> str:
+    """Return the name of a file that holds a kind: `model.pte`, or `model.edge.etg` for an intermediate."""
+    return f"{stem}.pte" if kind == "executorch" else f"{stem}.{kind}.etg"
+
+
+def output_path(given: str | None, reference: Reference, kind: str) -> Path:
+    """Return the file that a run will write.
+
+    Args:
+        given: `-o`; a file, or a folder that exists, into which a file of the default name goes.
+        kind: what it will hold.
+
+    Raises:
+        UsageError: the suffix belongs to another kind, or the file cannot be written there.
+    """
+    if kind == "module":
+        raise UsageError(
+            "a program at module is Python code, which cannot be written to a file",
+            hint="Stop at a later kind: --to exported.",
+        )
+    path = Path(file_name(reference.stem, kind)) if given is None else Path(given)
+    if given is not None and path.is_dir():
+        path = path / file_name(reference.stem, kind)
+    elif given is not None and given.endswith(("/", os.sep)):
+        raise UsageError(f"-o {given} is a folder that does not exist", hint=f"Make it first: mkdir -p {given}")
+    _check_suffix(path, kind, reference)
+    _check_place(path)
+    if reference.path is not None and path.exists() and path.samefile(reference.path):
+        raise UsageError(f"-o {path} is SOURCE itself", hint="Give another name for the result.")
+    return path
+
+
+def _check_suffix(path: Path, kind: str, reference: Reference) -> None:
+    suffix = path.suffix.lower()
+    if kind == "executorch" and suffix in _INTERMEDIATE:
+        raise UsageError(
+            f"-o {path}: {suffix} is the suffix of intermediate programs, and --to executorch makes a .pte",
+            hint=f"Name it {path.with_suffix('').stem}.pte, or stop earlier with --to.",
+        )
+    if kind != "executorch" and suffix in _FINAL:
+        raise UsageError(
+            f"-o {path}: {suffix} is the suffix of the final product, and --to {kind} makes an intermediate",
+            hint=f"Name it {file_name(path.stem, kind)}, or go on with --to executorch.",
+        )
+
+
+def _check_place(path: Path) -> None:
+    folder = path.parent
+    if not folder.exists():
+        raise UsageError(f"{path} cannot be written: the folder {folder} does not exist", hint=f"mkdir -p {folder}")
+    if not folder.is_dir():
+        raise UsageError(f"{path} cannot be written: {folder} is not a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{path} cannot be written: the folder {folder} does not permit it")
+
+
+def dump_folder(given: str) -> Path:
+    """Return the folder for `--dump-stages`, made when it is not there."""
+    path = Path(given)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--dump-stages {given}: the folder cannot be made: {error.strerror}") from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise UsageError(f"--dump-stages {given}: the folder does not permit writing")
+    return path

@@ -1,0 +1,189 @@
+"""`etgraph run`: from SOURCE to the kind asked for, and into a file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from etgraph.cli import check, options
+from etgraph.cli.job import Asked, Job, prepare
+from etgraph.cli.outfile import dump_folder, output_path
+from etgraph.cli.output import Output, reporting, seconds, size, table
+from etgraph.cli.plan import planned, show_plan
+from etgraph.cli.progress import Progress
+from etgraph.cli.resume import Dump, add_resume_command
+from etgraph.errors import StageError, UsageError
+
+if TYPE_CHECKING:
+    from etgraph.result import Result
+    from etgraph.runner import Event
+
+__all__ = ["execute", "register", "show_result"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run", short_help="Bring a program to a kind, by default to a .pte.")(run)
+
+
+def run(
+    source: options.SourceArgument,
+    out: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="OUT", help="The file to write; named after SOURCE by default."),
+    ] = None,
+    recipe: options.Recipe = None,
+    target: options.Target = None,
+    to: options.To = "executorch",
+    start: options.From = None,
+    shape: options.Shape = None,
+    path: options.Path = "auto",
+    eval_mode: options.Eval = False,
+    trust: options.Trust = False,
+    cache_dir: options.CacheDirectory = None,
+    no_cache: options.NoCache = False,
+    refresh: options.Refresh = False,
+    dump_stages: Annotated[
+        str | None,
+        typer.Option("--dump-stages", metavar="DIR", help="Write every artifact on the way into this folder."),
+    ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify/--no-verify",
+            help="Execute the .pte on this host and compare its outputs with SOURCE; exit 1 when one is off by more "
+            "than 1e-3 relative and 1e-4 absolute.",
+        ),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and do nothing.")] = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Bring SOURCE to the kind asked for and write it to a file.
+
+    \b
+    Examples:
+      etgraph run net.py:model                                 model.pte, on XNNPACK
+      etgraph run net.py:Net --shape 1x3x224x224 --verify      with random example inputs, checked
+      etgraph run colleague.pt2 --recipe portable -o model.pte
+      etgraph run net.py:model --to edge                       stops at model.edge.etg
+      etgraph run model.edge.etg                               goes on from there
+      etgraph run net.py:model --dump-stages stages            keeps every artifact on the way
+    """
+    with reporting(as_json=as_json, quiet=quiet, verbose=verbose) as output:
+        asked = Asked.read(
+            source,
+            recipe=recipe,
+            target=target,
+            to=to,
+            start=start,
+            shape=shape,
+            path=path,
+            eval_mode=eval_mode,
+            trust=trust,
+            cache_dir=cache_dir,
+            no_cache=no_cache,
+            refresh=refresh,
+        )
+        if verify and to != "executorch":
+            raise UsageError(
+                f"--verify executes a .pte, and --to {to} stops before there is one",
+                hint="Leave --verify out, or go on with --to executorch.",
+            )
+        file = output_path(out, asked.reference, to)
+        if dry_run:
+            show_plan(output, asked, planned(prepare(asked)), dry_run=True)
+            output.say("nothing was run (--dry-run)")
+            return
+        dump = Dump(dump_folder(dump_stages) if dump_stages else None, asked.reference.stem)
+        execute(output, prepare(asked), file, dump, verify=verify)
+
+
+def execute(output: Output, job: Job, file: Path, dump: Dump, *, verify: bool) -> None:
+    """Run a job, write its result, check it where asked, and print what became of it.
+
+    Raises:
+        typer.Exit: with 1 when the result is not what the source computes.
+    """
+    import etgraph
+
+    if verify:
+        check.require_inputs(job.source, job.arguments)
+    with Progress(output) as progress:
+
+        def on_event(event: Event) -> None:
+            progress(event)
+            dump(event)
+
+        try:
+            result = etgraph.run(job.source, **job.arguments, on_event=on_event)
+        except StageError as error:
+            add_resume_command(error, job, file, dump, cached=job.asked.cache is not False)
+            raise
+    outcome = check.verify(output, result) if verify else None
+    result.save(file)
+    show_result(output, job, result, file, dump, outcome)
+    if outcome is not None and outcome["passed"] is False:
+        raise typer.Exit(1)
+
+
+def show_result(
+    output: Output, job: Job, result: Result, file: Path, dump: Dump, outcome: dict[str, Any] | None
+) -> None:
+    """Print what a run did: the steps, the file, the check."""
+    for problem in result.cache_problems:
+        output.warn(f"cache: {problem}")
+    written = _written(result, file)
+    request = result.plan.request
+    output.say(f"{' -> '.join(result.plan.kinds)}  (recipe {request.recipe.name})")
+    for note in result.plan.notes:
+        output.note(f"note: {note}")
+    if result.steps:
+        output.say(_steps(result))
+    for path in dump.files:
+        output.note(f"dumped {path}")
+    for path, count in written.items():
+        output.say(f"wrote {path}  ({size(count)})")
+    if outcome is not None:
+        check.show_verification(output, outcome)
+        if outcome["passed"] is False:
+            output.note(f"the outputs differ from those of {job.asked.reference.given}: see above")
+    output.document(
+        {
+            "source": {"given": job.asked.reference.given, "kind": job.kind},
+            "kind": str(result.artifact.kind),
+            "recipe": request.recipe.name,
+            "plan": result.plan.to_dict(),
+            "steps": [asdict(step) for step in result.steps],
+            "output": {"path": str(file), "bytes": written[file]},
+            "data_files": [{"path": str(p), "bytes": n} for p, n in written.items() if p != file],
+            "dumped": [str(path) for path in dump.files],
+            "verification": outcome,
+        }
+    )
+
+
+def _written(result: Result, file: Path) -> dict[Path, int]:
+    """Return the files that were written, with their sizes in bytes; data files lie beside the program."""
+    names = getattr(result.artifact, "data_pieces", {})
+    files = [file, *(file.with_name(name) for name in names)]
+    return {path: path.stat().st_size for path in files if path.exists()}
+
+
+def _steps(result: Result) -> str:
+    off = "the cache is off"
+    rows = [
+        (
+            f"  {step.stage}",
+            step.outcome,
+            seconds(step.seconds),
+            size(step.peak_bytes) if step.peak_bytes else "",
+            "" if step.reason == off else step.reason,
+        )
+        for step in result.steps
+    ]
+    return table(rows, header=("  stage", "", "time", "peak memory", ""), right=(2, 3))
