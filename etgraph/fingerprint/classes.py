@@ -100,9 +100,7 @@ def _patched(walk: Walk, cls: type) -> Iterator[tuple[str, Description]]:
 def _members(walk: Walk, cls: type) -> Iterator[tuple[str, Description]]:
     is_enum = issubclass(cls, enum.Enum)
     for name, value in sorted(vars(cls).items()):
-        if name in _BOOKKEEPING or isinstance(
-            value, (types.MemberDescriptorType, types.GetSetDescriptorType)
-        ):
+        if name in _BOOKKEEPING or isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
             continue
         if is_enum and _ENUM_BOOKKEEPING.match(name):
             continue
@@ -123,9 +121,7 @@ def _unfollowed(walk: Walk, cls: type, name: str, value: Any, why: Undescribable
 
     walk.reach.leave_out(name, (id(cls),), why)
     functions = [f for f in _functions_of(value) if isinstance(f, types.FunctionType)]
-    return Description(
-        "unfollowed", name, tuple((f"(code {i})", own_code(f)) for i, f in enumerate(functions))
-    )
+    return Description("unfollowed", name, tuple((f"(code {i})", own_code(f)) for i, f in enumerate(functions)))
 
 
 def _functions_of(value: Any) -> tuple[Any, ...]:
@@ -152,6 +148,4 @@ def _may_stay_unfollowed(cls: type, name: str, value: Any) -> bool:
 
 
 def _is_torch_module(cls: type) -> bool:
-    return any(
-        base.__module__ == "torch.nn.modules.module" and base.__name__ == "Module" for base in cls.__mro__
-    )
+    return any(base.__module__ == "torch.nn.modules.module" and base.__name__ == "Module" for base in cls.__mro__)

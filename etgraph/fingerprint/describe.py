@@ -120,9 +120,7 @@ class Walk:
                     return found
         except (Undescribable, RecursionError):
             raise
-        except (
-            Exception
-        ) as error:  # what an object does when it is read is beyond us; a build must not fail of it
+        except Exception as error:  # what an object does when it is read is beyond us; a build must not fail of it
             try:
                 self.refuse(obj, f"reading it raised {type(error).__name__}: {error}")
             except Undescribable as refusal:

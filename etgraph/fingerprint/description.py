@@ -157,10 +157,19 @@ def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[Change]:
         if any(_below(path, parent) for parent in replaced):
             continue
         before, after = old.get(path), new.get(path)
-        if before != after:
+        if before != after and not _only_filled(before, after):
             changes.append(Change(path, before, after))
             replaced.append(path)
     return changes
+
+
+#: How an empty container reads, and the head of one that is not empty.
+_FILLED = {"[]": "list", "()": "tuple", "{}": "dict", "set()": "set", "frozenset()": "frozenset"}
+
+
+def _only_filled(before: str | None, after: str | None) -> bool:
+    """Whether a container was filled or emptied; its elements tell of it."""
+    return _FILLED.get(before or "") == after is not None or _FILLED.get(after or "") == before is not None
 
 
 def _merged(old: Iterable[str], new: Iterable[str]) -> list[str]:

@@ -6,6 +6,7 @@ It says more than is needed (any function of the file counts), and nothing less.
 
 from __future__ import annotations
 
+import dis
 import functools
 import importlib.machinery
 import importlib.util
@@ -43,9 +44,7 @@ def find_module(name: str, level: int = 0, package: str = "") -> tuple[str, str 
         return name, None, False
     if spec.origin in ("built-in", "frozen"):
         return name, origin.library_of_module("sys"), True
-    places = (
-        [spec.origin] if spec.has_location and spec.origin else list(spec.submodule_search_locations or ())
-    )
+    places = [spec.origin] if spec.has_location and spec.origin else list(spec.submodule_search_locations or ())
     return name, origin.library_of(str(places[0])) if places else None, True
 
 
@@ -59,12 +58,26 @@ def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
         spec = None
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
-            spec = find(full, path) if find is not None else None
+            try:
+                spec = find(full, path) if find is not None else None
+            except KeyError:
+                # A namespace package in a package that is not imported: Python looks up the parent's path.
+                spec = _namespace(full, path or [])
             if spec is not None:
                 break
-        if spec is None:
-            return None
+        if spec is None or (spec.origin is not None and origin.library_of(spec.origin) is not None):
+            return spec
         path = list(spec.submodule_search_locations or ())
+    return spec
+
+
+def _namespace(full: str, parents: list[str]) -> importlib.machinery.ModuleSpec | None:
+    folders = [os.path.join(parent, full.rpartition(".")[2]) for parent in parents]
+    found = [folder for folder in folders if os.path.isdir(folder)]
+    if not found:
+        return None
+    spec = importlib.machinery.ModuleSpec(full, None, is_package=True)
+    spec.submodule_search_locations = found
     return spec
 
 
@@ -168,13 +181,31 @@ def _refuse_stale(walk: Walk, name: str, code: types.CodeType) -> None:
         if not isinstance(value, types.FunctionType) or value.__code__.co_filename != module.__file__:
             continue
         loaded = value.__code__
-        if (
-            loaded.co_name == key
-            and value.__qualname__ == key
-            and code_digest(loaded) not in fresh.get(key, ())
-        ):
-            walk.refuse(
-                module,
-                f"module {name} was edited after it was imported",
-                hint="Start a new process, or import it again.",
-            )
+        if loaded.co_name == key and value.__qualname__ == key and code_digest(loaded) not in fresh.get(key, ()):
+            _refuse_changed(walk, module, key)
+    for key, constant in _plain_assignments(code).items():
+        loaded_constant = vars(module).get(key, constant)
+        if type(loaded_constant) is not type(constant) or repr(loaded_constant) != repr(constant):
+            _refuse_changed(walk, module, key)
+
+
+def _refuse_changed(walk: Walk, module: types.ModuleType, name: str) -> None:
+    walk.refuse(
+        module,
+        f"{name} of module {module.__name__} is not what its file says; one was changed after the import",
+        hint="Start a new process, or import the module again.",
+    )
+
+
+def _plain_assignments(code: types.CodeType) -> dict[str, object]:
+    """Names that a module assigns once, at its top level, from a number or text."""
+    found: dict[str, list[object]] = {}
+    previous: dis.Instruction | None = None
+    for item in dis.get_instructions(code):
+        if item.opname in ("STORE_NAME", "STORE_GLOBAL", "DELETE_NAME"):
+            constant = previous is not None and previous.opname == "LOAD_CONST"
+            found.setdefault(item.argval, []).append(previous.argval if constant and previous else ...)
+        previous = item
+    kinds = (bool, int, float, complex, str, bytes, type(None))
+    once = {name: values[0] for name, values in found.items() if len(values) == 1}
+    return {name: value for name, value in once.items() if isinstance(value, kinds) and name[:2] != "__"}

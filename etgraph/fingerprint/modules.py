@@ -114,12 +114,10 @@ def _node(walk: Walk, node: Any, numbers: dict[Any, int]) -> Description:
         children.append(("(target)", target))
         target = target.text
     children.append(("(args)", walk.visit(args, f"(node {node.name})")))
-    value = node.meta.get("val")
-    if value is not None:
-        children.append(("(value)", walk.visit(value, f"(value of {node.name})")))
-    return Description(
-        "node", f"{node.op} {node.name} {target}", tuple(children), shown=f"{node.op} {target}"
-    )
+    for key in ("val", "custom"):  # what torch.export keeps of a graph that it traces again
+        if node.meta.get(key) is not None:
+            children.append((f"({key})", walk.visit(node.meta[key], f"({key} of {node.name})")))
+    return Description("node", f"{node.op} {node.name} {target}", tuple(children), shown=f"{node.op} {target}")
 
 
 class _NodeRef:

@@ -54,9 +54,7 @@ _REFUSED: dict[type, str] = {
 def describe_known(walk: Walk, obj: Any) -> Description | None:
     """Describe what Python's own library makes and what has no telling state; None for anything else."""
     if isinstance(obj, logging.Logger):
-        return Description(
-            "logger", obj.name if origin.library_of_module(obj.name.split(".")[0]) else "a logger"
-        )
+        return Description("logger", obj.name if origin.library_of_module(obj.name.split(".")[0]) else "a logger")
     if isinstance(obj, _LOCKS):
         return Description("lock", "a lock")
     if isinstance(obj, re.Pattern):
@@ -125,9 +123,7 @@ def _state(walk: Walk, obj: Any, cls: type) -> list[tuple[str, Any]]:
     """Attributes by name, from `__dict__` and slots; what a cached_property has filled in is not state."""
     found: dict[str, Any] = {}
     for name, value in list(getattr(obj, "__dict__", {}).items()):
-        if not isinstance(
-            getattr(cls, name, None) if isinstance(name, str) else None, functools.cached_property
-        ):
+        if not isinstance(getattr(cls, name, None) if isinstance(name, str) else None, functools.cached_property):
             found[str(name)] = value
     for base in cls.__mro__:
         slots = vars(base).get("__slots__", ())
@@ -171,10 +167,7 @@ def _has_hidden_state(cls: type) -> bool:
         explained += cls.__dictoffset__ > 0 and base.__dictoffset__ == 0
         explained += cls.__weakrefoffset__ > 0 and base.__weakrefoffset__ == 0
         pointer = 8 if sys.maxsize > 2**32 else 4
-        if (
-            cls.__basicsize__ - base.__basicsize__ > explained * pointer
-            or cls.__itemsize__ > base.__itemsize__
-        ):
+        if cls.__basicsize__ - base.__basicsize__ > explained * pointer or cls.__itemsize__ > base.__itemsize__:
             return True
         cls = base
     return False
@@ -186,9 +179,7 @@ def _reduced(walk: Walk, obj: Any) -> Iterator[tuple[str, Description]]:
     try:
         said = reducer(obj) if reducer else obj.__reduce_ex__(4)
     except Exception as error:
-        walk.refuse(
-            obj, f"its state is hidden in C and it gives no copy of it ({type(error).__name__}: {error})"
-        )
+        walk.refuse(obj, f"its state is hidden in C and it gives no copy of it ({type(error).__name__}: {error})")
     if isinstance(said, str):
         yield "(name)", Description("str", said)
         return

@@ -1,8 +1,8 @@
-"""Library names that bring something in from outside a program: files, the environment, the clock, chance.
+"""Library names that bring something in from outside: files, the environment, the clock, chance.
 
 Code that uses them can give another result though nothing that a description holds has changed. The list
-cannot be complete; it holds what people use. `id` and `hash` are not in it: they serve as keys, and dataclasses
-use them.
+cannot be complete; it holds what people use. `id` and `hash` are not in it: they serve as keys, and
+dataclasses use them.
 """
 
 from __future__ import annotations

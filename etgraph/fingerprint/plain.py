@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from blake3 import blake3
 
+from etgraph.fingerprint import origin
 from etgraph.fingerprint.description import Description
 
 if TYPE_CHECKING:
     from etgraph.fingerprint.describe import Walk
 
-__all__ = ["describe_plain", "file_digest"]
+__all__ = ["describe_alone", "describe_plain", "file_digest"]
 
 _LONG = 4096
 
@@ -77,7 +78,7 @@ def _container(walk: Walk, obj: Any, cls: type) -> Description:
         empty = "[]" if cls is list else "()"
         return Description(cls.__name__, "" if obj else empty, walk.children(pairs))
     if cls in (set, frozenset):
-        items = sorted((describe_element(walk, item) for item in obj), key=lambda d: d.digest)
+        items = sorted((describe_alone(walk, item) for item in obj), key=lambda d: d.digest)
         children = tuple((f"{{{item.text}}}", item) for item in items)
         return Description(cls.__name__, "" if obj else f"{cls.__name__}()", children)
     if cls is slice:
@@ -94,7 +95,7 @@ def mapping_children(walk: Walk, mapping: Any) -> tuple[tuple[str, Description],
     Order enters: a mapping of passes runs in its order. It is a separate part, so that a new key and a new
     order read as what they are.
     """
-    keys = [(describe_element(walk, key), value) for key, value in mapping.items()]
+    keys = [(describe_alone(walk, key), value) for key, value in mapping.items()]
     children: list[tuple[str, Description]] = []
     if len(keys) > 1:
         order = ", ".join(key.text for key, _ in keys)
@@ -107,8 +108,8 @@ def mapping_children(walk: Walk, mapping: Any) -> tuple[tuple[str, Description],
     return tuple(children)
 
 
-def describe_element(walk: Walk, obj: Any) -> Description:
-    """Describe a set element or a mapping key by itself; the order of the others must not enter."""
+def describe_alone(walk: Walk, obj: Any) -> Description:
+    """Describe a set element or a mapping key by itself: what was met before must not enter."""
     from etgraph.fingerprint.describe import Walk
 
     alone = Walk("".join(walk.path) + " key ")
@@ -122,7 +123,7 @@ def _enum_member(walk: Walk, obj: enum.Enum) -> Description:
     cls = type(obj)
     name = obj.name if isinstance(obj.name, str) else repr(obj.value)
     children = [("(class)", walk.visit(cls, "(class)"))]
-    if type(obj.value) in _SCALARS:
+    if type(obj.value) in _SCALARS or origin.library_of_class(cls) is None:
         children.insert(0, ("(value)", walk.visit(obj.value, "(value)")))
     return Description("enum", f"{cls.__qualname__}.{name}", tuple(children))
 
@@ -142,9 +143,7 @@ def _path(walk: Walk, obj: pathlib.PurePath) -> Description:
         try:
             content = file_digest(obj)
         except OSError as error:
-            walk.refuse(
-                obj, f"the file cannot be read: {error}", hint="Make it readable, or give its name as a str."
-            )
+            walk.refuse(obj, f"the file cannot be read: {error}", hint="Make it readable, or give its name as a str.")
         return Description("path", f"{own} file #{content}")
     return Description("path", f"{own} absent")
 

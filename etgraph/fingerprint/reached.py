@@ -90,6 +90,8 @@ def _global(walk: Walk, function: types.FunctionType, chain: tuple[str, ...]) ->
         value = _checked(walk, function, value, attribute, found)
     while rest and _is_operator_packet(value):
         value = getattr(value, rest.pop(0), value)
+    if type(value).__name__ in ("OpOverload", "OpOverloadPacket"):
+        _refuse_custom_operator(walk, function, str(value))
     if rest and isinstance(value, type):
         _refuse_outside(walk, function, f"{value.__module__}.{value.__qualname__}.{rest[0]}")
     return walk.visit(value, step)
@@ -110,9 +112,7 @@ def _member(module: types.ModuleType, attribute: str) -> Any:
         return _MISSING
 
 
-def _checked(
-    walk: Walk, function: types.FunctionType, module: types.ModuleType, name: str, found: Any
-) -> Any:
+def _checked(walk: Walk, function: types.FunctionType, module: types.ModuleType, name: str, found: Any) -> Any:
     """Refuse a member of a library module that brings something in from outside."""
     if not isinstance(found, types.ModuleType) and origin.library_of_module(module.__name__):
         _refuse_outside(walk, function, f"{module.__name__}.{name}")
@@ -123,6 +123,22 @@ def _refuse_outside(walk: Walk, function: types.FunctionType, dotted: str) -> No
     why = why_outside(dotted)
     if why:
         walk.refuse(function, f"its code uses {dotted}, which {why}, {_at(function)}", hint=UNFOLLOWABLE)
+
+
+#: Operators of these are defined by torch and its libraries; their versions tell what they do.
+_LIBRARY_OPERATORS = frozenset(
+    ("aten", "prim", "prims", "quantized", "quantized_decomposed", "torchao", "torchvision", "dim_order_ops")
+)
+
+
+def _refuse_custom_operator(walk: Walk, function: types.FunctionType, name: str) -> None:
+    """An operator that torch takes apart while exporting is code that its name does not tell."""
+    if name.split(".")[0] not in _LIBRARY_OPERATORS:
+        walk.refuse(
+            function,
+            f"its code calls the custom operator {name}, whose implementation cannot be seen, {_at(function)}",
+            hint=UNFOLLOWABLE,
+        )
 
 
 def _is_operator_packet(value: Any) -> bool:

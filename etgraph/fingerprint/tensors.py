@@ -26,18 +26,14 @@ def describe_torch_value(walk: Walk, obj: Any) -> Description | None:
     if isinstance(obj, torch.Tensor):
         return walk.once(obj) or _tensor(walk, torch, obj)
     if isinstance(obj, (torch.dtype, torch.layout, torch.memory_format, torch.device)):
-        return Description(
-            "torch", str(obj) if not isinstance(obj, torch.device) else f"torch.device('{obj}')"
-        )
+        return Description("torch", str(obj) if not isinstance(obj, torch.device) else f"torch.device('{obj}')")
     if isinstance(obj, torch.Size):
         return Description("torch", f"torch.Size({list(obj)})")
     if isinstance(obj, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return Description("torch", f"{type(obj).__name__} {obj.node.expr}")
     if isinstance(obj, torch.Generator):
         state = hash_tensor(obj.get_state())
-        return Description(
-            "torch", f"torch.Generator on {obj.device}, state {state}", shown="torch.Generator"
-        )
+        return Description("torch", f"torch.Generator on {obj.device}, state {state}", shown="torch.Generator")
     if isinstance(obj, torch.nn.Module):
         from etgraph.fingerprint.modules import describe_nn_module
 
@@ -79,9 +75,7 @@ def _tensor(walk: Walk, torch: Any, t: Any) -> Description:
     children: list[tuple[str, Description]] = []
     if t.dtype is not None and cls not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         children.append(("(class)", walk.visit(cls, "(class)")))
-    children += walk.children(
-        (f".{k}", v) for k, v in sorted(vars(t).items()) if not isinstance(t, FakeTensor)
-    )
+    children += walk.children((f".{k}", v) for k, v in sorted(vars(t).items()) if not isinstance(t, FakeTensor))
     head = f"{cls.__qualname__} {str(t.dtype).removeprefix('torch.')}{_sizes(t)}"
     traits = [f"on {t.device.type}"] * (t.device.type != "cpu") + ["requires grad"] * bool(t.requires_grad)
     if is_traceable_wrapper_subclass(t):

@@ -1,4 +1,4 @@
-"""Describe things in a process of its own: `fingerprint_worker.py models DIR...` or `fingerprint_worker.py real`.
+"""Describe things in a process of its own: `models DIR...` or `real`.
 
 Prints one JSON object: name to the parts of the description under "parts" and its digest under "digest".
 """
@@ -50,7 +50,7 @@ def real_objects() -> dict[str, Callable[[], Any]]:
     from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig
     from executorch.exir.capture._config import ExecutorchBackendConfig as _  # noqa: F401
     from executorch.exir.dialects._ops import ops as edge_ops
-    from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, greedy
+    from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, naive
     from executorch.exir.passes import MemoryPlanningPass, SpecPropPass
     from executorch.exir.passes.quant_fusion_pass import QuantFusionPass
     from executorch.export import ExportRecipe
@@ -74,15 +74,13 @@ def real_objects() -> dict[str, Callable[[], Any]]:
             memory_planning_pass=MemoryPlanningPass(alloc_graph_input=False)
         ),
         "memory plan": MemoryPlanningPass,
-        "memory plan, greedy": lambda: MemoryPlanningPass(memory_planning_algo=suite([greedy])),
+        "memory plan, naive": lambda: MemoryPlanningPass(memory_planning_algo=suite([naive])),
         "memory plan, alignment": lambda: MemoryPlanningPass(alignment=32),
         "pass": SpecPropPass,
         "other pass": QuantFusionPass,
         "xnnpack": XnnpackPartitioner,
         "xnnpack, per op": lambda: XnnpackPartitioner(per_op_mode=True),
-        "xnnpack, static only": lambda: XnnpackPartitioner(
-            config_precisions=ConfigPrecisionType.STATIC_QUANT
-        ),
+        "xnnpack, static only": lambda: XnnpackPartitioner(config_precisions=ConfigPrecisionType.STATIC_QUANT),
         "vulkan": VulkanPartitioner,
         "vulkan, dynamic": lambda: VulkanPartitioner({"require_dynamic_shapes": True}),
         "core ml": CoreMLPartitioner,

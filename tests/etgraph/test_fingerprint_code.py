@@ -125,9 +125,7 @@ def test_file_and_module_names_do_not_enter() -> None:
 
 def test_a_function_that_has_run_hot_is_the_same() -> None:
     """The interpreter rewrites hot code in place; the description is of what was compiled."""
-    function = load(
-        "def f(x):\n    total = 0\n    for i in range(x):\n        total += i * i\n    return total"
-    )
+    function = load("def f(x):\n    total = 0\n    for i in range(x):\n        total += i * i\n    return total")
     before = code_of(function)
     for _ in range(200):
         function(100)

@@ -39,6 +39,12 @@ def test_added_and_removed_parts_are_told() -> None:
     assert _changes([1, 2], [1]) == ["option[1] was removed; it was 2"]
 
 
+def test_a_filled_container_is_told_by_its_elements() -> None:
+    """Not as another sort of thing."""
+    assert _changes(Config(sizes=[]), Config(sizes=[7])) == ["option.sizes[0] was added: 7"]
+    assert _changes({1: 2}, {}) == ["option[1] was removed; it was 2"]
+
+
 def test_a_part_of_another_sort_stands_for_all_below_it() -> None:
     """A list that became an int is one change, not one per element."""
     changes = differences(describe([[1, 2, 3]]).parts("x"), describe([7]).parts("x"))

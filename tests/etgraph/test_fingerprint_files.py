@@ -13,8 +13,8 @@ from etgraph.fingerprint import Undescribable, code_of, describe, describe_files
 
 FILES = {
     "proj/__init__.py": "",
-    "proj/stage.py": "def f(x):\n    from proj.inner import tool\n    from . import lazy\n    return tool.run(x)\n",
-    "proj/whole.py": "from proj import lazy\nname = 'g'\ndef f(x):\n    return use(lazy, name)(x)\ndef use(m, n):\n    return m\n",
+    "proj/stage.py": "def f(x):\n  from proj.inner import tool\n  from . import lazy\n  return tool.run(x)\n",
+    "proj/whole.py": "from proj import lazy\ndef f(x):\n  return use(lazy)\ndef use(m):\n  return m\n",
     "proj/inner/__init__.py": "",
     "proj/inner/tool.py": "import proj.deep\nimport json\ndef run(x):\n    return x\n",
     "proj/deep.py": "VALUE = 1\n",
@@ -104,7 +104,15 @@ def test_a_file_edited_after_its_import_is_refused(project: pathlib.Path) -> Non
     function = stage()
     function(1)
     (project / "proj/lazy.py").write_text(FILES["proj/lazy.py"].replace("return x", "return x + 1"))
-    with pytest.raises(Undescribable, match="was edited after it was imported"):
+    with pytest.raises(Undescribable, match="not what its file says"):
+        code_of(function)
+
+
+def test_a_constant_that_was_set_after_the_import_is_refused(project: pathlib.Path) -> None:
+    function = stage()
+    function(1)
+    sys.modules["proj.deep"].VALUE = 2  # type: ignore[attr-defined]
+    with pytest.raises(Undescribable, match=r"VALUE of module proj\.deep is not what its file says"):
         code_of(function)
 
 

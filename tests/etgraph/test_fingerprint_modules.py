@@ -108,10 +108,10 @@ DIFFERENT = {
     "requires_grad": ("model.py", "return net", "net.linear.bias.requires_grad_(False); return net"),
     "a tie": ("model.py", "return net", "net.block.table = net.linear.bias.data; return net"),
     "weights in another dtype": ("model.py", "return net", "return net.half()"),
-    "a hook": ("model.py", "return net", "net.linear.register_forward_hook(lambda m, i, o: o + 1); return net"),
+    "a hook": ("model.py", "return net", "net.linear.register_forward_hook(lambda *a: 1); return net"),
     "a pre-hook": ("model.py", "return net", "net.register_forward_pre_hook(lambda m, i: i); return net"),
     "an instance's own forward": ("model.py", "return net", "net.block.forward = lambda x: x; return net"),
-    "a patched library class": ("model.py", "return net", "nn.ReLU.extra_repr = lambda self: 'x'; return net"),
+    "a patched library class": ("model.py", "return net", "nn.ReLU.extra_repr = lambda s: 'x'; return net"),
     "a default dtype": ("model.py", "return net", "torch.set_default_dtype(torch.float64); return net"),
     "the order of submodules": (
         "model.py", "return net", "net._modules['linear'] = net._modules.pop('linear'); return net",
@@ -197,9 +197,7 @@ def test_an_edit_that_matters_changes_the_digest(name: str, described: dict[str,
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_an_edit_that_does_not_matter_keeps_the_digest(
-    name: str, described: dict[str, dict[str, Any]]
-) -> None:
+def test_an_edit_that_does_not_matter_keeps_the_digest(name: str, described: dict[str, dict[str, Any]]) -> None:
     base, other = described["untouched"], described[name]
     assert base["digest"] is not None, base
     assert [str(c) for c in differences(base["parts"], other["parts"])] == []
@@ -247,7 +245,7 @@ def test_library_modules_are_described_with_every_weight(make: Callable[[], nn.M
     assert describe_module(make()).digest == before
     for name, tensor in module.state_dict().items():
         old = tensor.clone()
-        tensor.view(-1)[-1:] += 1
+        tensor[(-1,) * tensor.dim()] += 1
         assert describe_module(module).digest != before, name
         tensor.copy_(old)
     assert describe_module(module).digest == before
@@ -301,3 +299,34 @@ def test_an_attribute_that_cannot_be_described_is_named() -> None:
     with pytest.raises(Undescribable) as caught:
         describe_module(module)
     assert caught.value.path == "model[0].stream"
+
+
+def test_the_code_of_an_autograd_function_counts() -> None:
+    def of(factor: int) -> str:
+        class Fn(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * factor
+
+        class Net(nn.Module):
+            def forward(self, x: Any) -> Any:
+                return Fn.apply(x)
+
+        return describe_module(Net()).digest
+
+    assert of(2) == of(2) != of(3)
+
+
+def test_a_custom_operator_in_the_code_is_refused() -> None:
+    """Its implementation may be taken apart by the export, and its name does not tell of it."""
+    with torch.library._scoped_library("etgraph_test_ops", "DEF") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x * 2, "CompositeImplicitAutograd")
+
+        class Net(nn.Module):
+            def forward(self, x: Any) -> Any:
+                return torch.ops.etgraph_test_ops.twice(x) + torch.ops.aten.sin.default(x)
+
+        with pytest.raises(Undescribable, match=r"custom operator etgraph_test_ops\.twice"):
+            describe_module(Net())
+        assert describe(torch.ops.etgraph_test_ops.twice.default).text == "etgraph_test_ops.twice.default"

@@ -19,7 +19,12 @@ def test_the_toolchain_names_versions_without_importing_anything() -> None:
     """Python, platform and the distributions that make programs; a missing one is said to be absent."""
     code = (
         "import sys, json; from etgraph.fingerprint import toolchain, describe; "
-        "describe([1, 'a', {2: len}]); print(json.dumps([toolchain(['no-such-thing']), "
+        "describe([1, 'a', {2: len}])\n"
+        "def stage(x):\n"
+        "    from executorch.exir.dialects._ops import ops\n"
+        "    import executorch.backends.xnnpack.partition.xnnpack_partitioner\n"
+        "describe(stage)\n"
+        "print(json.dumps([toolchain(['no-such-thing']), "
         "[m for m in ('torch', 'executorch', 'numpy', 'torchao') if m in sys.modules]]))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

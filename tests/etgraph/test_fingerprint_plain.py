@@ -18,6 +18,11 @@ class Colour(enum.Enum):
     GREEN = 2
 
 
+class Pairs(enum.Enum):
+    ONE = (1, 2)
+    TWO = (1, 3)
+
+
 class Other(enum.Enum):
     RED = 1
 
@@ -50,6 +55,7 @@ DIFFERENT = [
     (range(3), range(0, 3, 2)),
     (Colour.RED, Colour.GREEN),
     (Colour.RED, Other.RED),
+    (Pairs.ONE, Pairs.TWO),
     (Colour.RED, 1),
     (..., None),
     (int, float),
