@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     )
     from etgraph.planner import Plan
     from etgraph.recipes import Deferred, Recipe, Through
-    from etgraph.registry import recipe, recipe_adapter, recognizer, service, stage
+    from etgraph.registry import codec, recipe, recipe_adapter, recognizer, service, stage
     from etgraph.result import Result, Verification
     from etgraph.runner import Event, Step
     from etgraph.store import Cache
@@ -61,7 +61,7 @@ _HOMES = {
     ),
     "planner": ("Plan",),
     "recipes": ("Deferred", "Recipe", "Through"),
-    "registry": ("recipe", "recipe_adapter", "recognizer", "service", "stage"),
+    "registry": ("codec", "recipe", "recipe_adapter", "recognizer", "service", "stage"),
     "result": ("Result", "Verification"),
     "runner": ("Event", "Step"),
     "store": ("Cache",),
@@ -73,8 +73,8 @@ __all__ = [
     "EdgeConfig", "EtgraphError", "EtgraphWarning", "Event", "Executorch", "Exported", "Inputs", "Kind", "Lowered",
     "Module", "Plan", "PlanError", "Prepared", "Quantized", "Recipe", "Result", "Source", "Stage",
     "StageDeclarationError", "StageError", "Step", "Through", "UntrustedFileError", "UsageError", "Verification",
-    "at", "detect", "fingerprint", "get_recipe", "load", "plan", "recipe", "recipe_adapter", "recognizer", "run",
-    "service", "stage", "warn",
+    "at", "codec", "detect", "fingerprint", "get_recipe", "load", "plan", "recipe", "recipe_adapter", "recognizer",
+    "run", "service", "stage", "warn",
 ]  # fmt: skip
 
 

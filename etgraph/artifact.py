@@ -198,10 +198,9 @@ class Artifact:
     @property
     def fingerprint(self) -> str:
         """A digest of what this program is: equal for equal programs, in every process."""
-        from etgraph.registry import registry
+        from etgraph.encoding import fingerprint
 
-        digest: str = registry.service("fingerprint")(self)
-        return digest
+        return fingerprint(self)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it to a file, whole or not at all, and return the path.

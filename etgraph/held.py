@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from etgraph.artifact import Artifact, Kind, Provenance
+from etgraph.encoding import fingerprint
 from etgraph.fingerprint import Description, describe, describe_module
 from etgraph.registry import registry
 
@@ -76,9 +77,9 @@ class Held:
             self._identity = self._identify() if self._identify else identity_of(self.artifact())
         return self._identity
 
-    def is_program(self, fingerprint: str) -> None:
+    def is_program(self, digest: str) -> None:
         """Say what it is by the fingerprint of its program, without example inputs."""
-        self._identity = program_identity(fingerprint)
+        self._identity = program_identity(digest)
 
     def is_what_made_it(self, key: str) -> None:
         """Say what it is by the key of the step that made it, for what has no fingerprint of its own."""
@@ -102,7 +103,7 @@ def identity_of(artifact: Artifact) -> Mapping[str, Description]:
     """
     if artifact.kind != "module":
         bare = registry.service("without_inputs")(artifact)[0]
-        return program_identity(registry.service("fingerprint")(bare))
+        return program_identity(fingerprint(bare))
     parts: dict[str, Description] = {}
     for method, held in artifact.methods.items():
         parts[f"model[{method}]"] = describe_module(held, "model")
@@ -116,6 +117,6 @@ def identity_of(artifact: Artifact) -> Mapping[str, Description]:
     return parts
 
 
-def program_identity(fingerprint: str) -> Mapping[str, Description]:
+def program_identity(digest: str) -> Mapping[str, Description]:
     """Say what a program is by its fingerprint."""
-    return {"input": Description("program", fingerprint, shown=fingerprint[:16])}
+    return {"input": Description("program", digest, shown=digest[:16])}

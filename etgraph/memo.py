@@ -9,6 +9,7 @@ from typing import Any
 
 from etgraph.artifact import Artifact, Later
 from etgraph.declaration import listening, warn
+from etgraph.encoding import can_be_kept, decode, encode, fingerprint_of_document
 from etgraph.errors import CacheEntryError, CacheMismatchError, Undescribable, UsageError
 from etgraph.held import Held
 from etgraph.keys import Key, key_of, why_changed
@@ -53,7 +54,7 @@ class Memo:
             held = Held.of(build(planned, given.artifact()), given.label)
             return Outcome(held, False, f"ran uncached: {error}")
         step_id = f"{planned.stage}/{planned.consumes}/{given.label}"
-        if not self._kept(planned.produces):
+        if not can_be_kept(planned.produces):
             held = Held.of(build(planned, given.artifact()), given.label)
             # What it is, is what made it: the steps after it can be reused though it cannot be kept itself.
             held.is_what_made_it(key.digest)
@@ -79,10 +80,6 @@ class Memo:
             return None
         return self._held(entry, planned, given, lambda planned, artifact: artifact)
 
-    def _kept(self, kind: str) -> bool:
-        kept: Callable[[str], bool] = registry.service("can_be_kept")
-        return kept(kind)
-
     # -- building -----------------------------------------------------------------------------------------------
 
     def _built(self, planned: PlannedStep, given: Held, build: Build, key: Key) -> Held:
@@ -97,7 +94,7 @@ class Memo:
         except UsageError:
             held.is_what_made_it(key.digest)
             return held
-        fingerprint = registry.service("fingerprint_of_document")(document)
+        fingerprint = fingerprint_of_document(document)
         about = {
             "stage": planned.stage,
             "consumes": str(planned.consumes),
@@ -147,7 +144,7 @@ class Memo:
         entry = self.cache.lookup(key)
         if entry is not None:
             try:
-                artifact: Artifact = registry.service("decode")(entry.document, _EntryBlobs(entry))
+                artifact = decode(entry.document, _EntryBlobs(entry))
             except CacheEntryError:
                 entry = None
         if entry is None:
@@ -158,7 +155,7 @@ class Memo:
 
     def _compare(self, entry: Entry, planned: PlannedStep, given: Held, build: Build) -> None:
         document = _encoded(build(planned, given.artifact()), entry.about["own_inputs"])[0]
-        fingerprint = registry.service("fingerprint_of_document")(document)
+        fingerprint = fingerprint_of_document(document)
         if fingerprint != entry.about["fingerprint"]:
             raise CacheMismatchError(
                 f"stage {planned.stage} gives {fingerprint[:16]} now, and {entry.about['fingerprint'][:16]} is in the "
@@ -173,7 +170,7 @@ def _encoded(artifact: Artifact, own_inputs: bool) -> tuple[Any, Any, list[str]]
     holding: list[str] = []
     if not own_inputs:
         artifact, holding = registry.service("without_inputs")(artifact)
-    document, blobs = registry.service("encode")(artifact)
+    document, blobs = encode(artifact)
     return document, blobs, holding
 
 

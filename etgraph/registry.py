@@ -15,15 +15,16 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from etgraph.artifact import KINDS, Artifact
+from etgraph.blobs import BlobSource
 from etgraph.declaration import OptionsFilter, Stage, declare
 from etgraph.errors import EtgraphWarning, StageDeclarationError, UsageError
 from etgraph.recipes import Recipe, closest
 
 __all__ = [
     "ENTRY_POINT_GROUP",
-    "RecipeEntry",
+    "Codec", "RecipeEntry",
     "Registry",
-    "recipe",
+    "codec", "recipe",
     "recipe_adapter",
     "recognizer",
     "registry",
@@ -50,6 +51,21 @@ class RecipeEntry:
     backends: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Codec:
+    """How artifacts of a kind become data that can be kept, and back.
+
+    Args:
+        encode: from an artifact to a JSON-able document, and the blobs that it names by their blake3 digest.
+        decode: from a document and a source of blobs to the artifact; executes nothing from the document.
+        meaning: the part of a document that says what the program is, and of which the fingerprint is the digest.
+    """
+
+    encode: Callable[[Artifact], tuple[Mapping[str, Any], Mapping[str, Any]]]
+    decode: Callable[[Mapping[str, Any], BlobSource], Artifact]
+    meaning: Callable[[Mapping[str, Any]], Any]
+
+
 @dataclass
 class Registry:
     """Everything that was registered, in order of registration."""
@@ -58,6 +74,7 @@ class Registry:
     recipes: dict[str, RecipeEntry] = field(default_factory=dict)
     recognizers: list[Recognizer] = field(default_factory=list)
     adapters: list[RecipeAdapter] = field(default_factory=list)
+    codecs: dict[str, Codec] = field(default_factory=dict)
     services: dict[str, Callable[..., Any]] = field(default_factory=dict)
     loaded: bool = False
 
@@ -114,7 +131,7 @@ class Registry:
     def scratch(self) -> Iterator[Registry]:
         """Undo, on leaving, whatever was registered meanwhile. For tests and for notebooks."""
         self.load_plugins()
-        names = ("stages", "recipes", "recognizers", "adapters", "services")
+        names = ("stages", "recipes", "recognizers", "adapters", "codecs", "services")
         before = {name: getattr(self, name).copy() for name in names}
         kinds = dict(KINDS)
         try:
@@ -189,6 +206,24 @@ def recognizer(function: F) -> F:
     """Register a function that turns an object into an artifact, or returns None."""
     registry.recognizers.append(function)
     return function
+
+
+def codec(
+    kind: str,
+    *,
+    encode: Callable[[Any], tuple[Mapping[str, Any], Mapping[str, Any]]],
+    decode: Callable[[Mapping[str, Any], BlobSource], Artifact],
+    meaning: Callable[[Mapping[str, Any]], Any] = lambda document: document,
+) -> None:
+    """Register how artifacts of a kind are kept, so that they can be cached and put in files.
+
+    Args:
+        kind: the kind's name.
+        encode: returns a JSON-able document, and blobs (bytes, memoryviews, or sequences of them) by blake3 digest.
+        decode: makes the artifact again.
+        meaning: what of the document the program *is*; the rest, such as stack traces, changes no fingerprint.
+    """
+    registry.codecs[kind] = Codec(encode, decode, meaning)
 
 
 def service(name: str) -> Callable[[F], F]:

@@ -1,4 +1,4 @@
-"""Artifacts as data that can be kept: what the engine asks the codec for, by name.
+"""The codec of ExecuTorch's kinds, their files, and what the cache asks about example inputs.
 
 The cache keeps programs without their example inputs, which change no later program: what is served gets the
 inputs of the run that it is served to.
@@ -8,52 +8,34 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import etgraph
-from etgraph.artifact import Artifact, Inputs
+from etgraph.artifact import Artifact, Executorch, Inputs
 
 
-@etgraph.service("can_be_kept")
-def can_be_kept(kind: str) -> bool:
-    """Whether artifacts of a kind can be kept in a file or in the cache."""
-    from stages.codec import KEPT
-
-    return kind in KEPT
-
-
-@etgraph.service("encode")
-def encode(artifact: Artifact) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Encode an artifact as a JSON-able document and the blobs that it names."""
+def _encode(artifact: Artifact) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     from stages import codec
 
     return codec.encode(artifact)
 
 
-@etgraph.service("decode")
-def decode(document: Mapping[str, Any], blobs: Any) -> Artifact:
-    """Make the artifact that was encoded."""
+def _decode(document: Mapping[str, Any], blobs: Any) -> Artifact:
     from stages import codec
 
     return codec.decode(document, blobs)
 
 
-@etgraph.service("fingerprint")
-def fingerprint(artifact: Artifact) -> str:
-    """Digest what an artifact means, its example inputs included."""
-    from stages import codec
-
-    return codec.fingerprint(artifact)
+def _meaning(document: Mapping[str, Any]) -> Any:
+    return document["meaning"]
 
 
-@etgraph.service("fingerprint_of_document")
-def fingerprint_of_document(document: Mapping[str, Any]) -> str:
-    """Digest what the artifact in a document means, without decoding it."""
-    from stages import codec
-
-    return codec.fingerprint_of_document(document)
+for _kind in ("exported", "prepared", "quantized", "edge", "lowered", "executorch"):
+    etgraph.codec(_kind, encode=_encode, decode=_decode, meaning=_meaning)
 
 
 @etgraph.service("debug_fingerprint")
@@ -61,10 +43,66 @@ def debug_fingerprint(artifact: Artifact) -> str:
     """Digest what only people and tools read of an artifact: stack traces, and where its nodes came from."""
     from blake3 import blake3
 
-    from stages import codec
-
-    debug = {key: value for key, value in codec.encode(artifact)[0]["debug"].items() if key != "provenance"}
+    debug = {key: value for key, value in _encode(artifact)[0]["debug"].items() if key != "provenance"}
     return str(blake3(json.dumps(debug, sort_keys=True).encode()).hexdigest())
+
+
+@etgraph.service("describe_file")
+def describe_file(path: str | os.PathLike[str]) -> Any:
+    """Say what a file is: `.kind`, `.form`, `.words`; torch is not imported."""
+    from stages.codec.foreign import recognise_file
+
+    return recognise_file(path)
+
+
+@etgraph.service("load_file")
+def load_file(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
+    """Load an artifact from a file of etgraph's, torch's or ExecuTorch's making."""
+    from stages.codec import foreign
+
+    return foreign.load_file(path, trust=trust)
+
+
+@etgraph.service("save_file")
+def save_file(artifact: Artifact, path: str | os.PathLike[str]) -> Path:
+    """Write an artifact to a file, whole or not at all, in the form that its suffix names."""
+    from etgraph import container
+    from etgraph.encoding import encode
+
+    path = Path(path)
+    _check_suffix(artifact.kind, path)
+    if path.suffix == ".pte":
+        assert isinstance(artifact, Executorch)
+        _save_pte(artifact, path)
+    elif path.suffix == ".pt2":
+        from stages.codec.foreign_pt2 import save_pt2
+
+        save_pt2(artifact, path)
+    else:
+        container.write(path, *encode(artifact))
+    return path
+
+
+def _check_suffix(kind: str, path: Path) -> None:
+    forms = {"executorch": (".pte", ".etg"), "exported": (".etg", ".pt2"), "quantized": (".etg", ".pt2")}
+    allowed = forms.get(kind, (".etg",))
+    if path.suffix not in allowed:
+        named = f"under the suffix {path.suffix!r}" if path.suffix else "without a suffix"
+        raise etgraph.UsageError(
+            f"a program at {kind} is not written {named} ({path.name})",
+            hint=f"Name it {path.stem.partition('.')[0]}.{kind}.etg"
+            + "".join(f", or {path.stem.partition('.')[0]}{suffix}" for suffix in allowed if suffix != ".etg")
+            + ".",
+        )
+
+
+def _save_pte(artifact: Executorch, path: Path) -> None:
+    """Write the data files first and the program last: a `.pte` that is there has all that it needs."""
+    from etgraph.files import replace_file
+
+    for name, pieces in artifact.data_pieces.items():
+        replace_file(path.with_name(name), lambda file, pieces=pieces: file.writelines(pieces))
+    replace_file(path, lambda file: file.writelines(artifact.pieces))
 
 
 @etgraph.service("without_inputs")
