@@ -3,7 +3,7 @@
 | part | what it is |
 |---|---|
 | `stage` | the stage's name and the kinds that it goes between |
-| `code` | the stage's file with all of the project that it imports; a library's by its version |
+| `code` | the stage's file with all of its project that it imports; a library's by its version; etgraph's own whole |
 | `toolchain.X` | the version of X |
 | `option X` | the description of an option; of a deferred one, the file that makes it |
 | `input` | the fingerprint of the program that goes in; of an eager model, each of its parts |
@@ -23,6 +23,7 @@ from blake3 import blake3
 
 from etgraph.fingerprint import Description, describe, describe_files_of, differences, toolchain
 from etgraph.held import Held
+from etgraph.owncode import PACKAGES, describe_own_code
 from etgraph.planner import PlannedStep
 from etgraph.recipes import Deferred
 from etgraph.registry import registry
@@ -47,7 +48,7 @@ def key_of(planned: PlannedStep, given: Held) -> Key:
     stage = planned.definition
     described: dict[str, Description] = {
         "stage": Description("stage", f"{stage.name}: {planned.consumes} -> {planned.produces}"),
-        "code": describe_files_of(_function(stage.function)),
+        "code": describe_code(stage.function),
     }
     for name, version in toolchain().items():
         described[f"toolchain.{name}"] = Description("version", version)
@@ -65,13 +66,16 @@ def key_of(planned: PlannedStep, given: Held) -> Key:
 def describe_option(name: str, value: object) -> Description:
     """Describe an option; a deferred one by the file of the function that makes it."""
     if isinstance(value, Deferred):
-        return describe_files_of(_function(value.make))
+        return describe_code(value.make)
     return describe(value, name)
 
 
-def _function(given: Callable[..., Any]) -> types.FunctionType:
-    assert isinstance(given, types.FunctionType)  # checked where stages and deferred options are declared
-    return given
+def describe_code(function: Callable[..., Any]) -> Description:
+    """Describe the code of a stage or of a deferred option: etgraph's own as a whole, another's by its files."""
+    assert isinstance(function, types.FunctionType)  # checked where stages and deferred options are declared
+    if function.__module__.partition(".")[0] in PACKAGES:
+        return Description("own", function.__qualname__, (("(code)", describe_own_code()),))
+    return describe_files_of(function)
 
 
 def _digest(described: Mapping[str, Description]) -> str:

@@ -180,9 +180,17 @@ def _find_overload(name: str) -> Any:
     return _find(namespace, lambda: _overload(namespace, opname, overload), name)
 
 
+#: Where `to_edge_transform_and_lower` registers a twin of each ATen operator that it keeps whole, when it first does.
+_NO_DECOMPOSITION = "EDGE_DO_NOT_DECOMP"
+
+
 def _overload(namespace: str, opname: str, overload: str) -> Any:
     import torch
 
+    if namespace == _NO_DECOMPOSITION:
+        from executorch.exir.program._program import _register_no_decomp_op
+
+        _register_no_decomp_op(_overload("aten", opname, overload))
     packet = getattr(getattr(torch.ops, namespace), opname)
     found = getattr(packet, overload or "default")
     if not isinstance(found, torch._ops.OpOverload):
