@@ -123,6 +123,8 @@ def _state(walk: Walk, obj: Any, cls: type) -> list[tuple[str, Any]]:
     """Attributes by name, from `__dict__` and slots; what a cached_property has filled in is not state."""
     found: dict[str, Any] = {}
     for name, value in list(getattr(obj, "__dict__", {}).items()):
+        if name in ("__module__", "__doc__", "__annotations__"):  # functools.wraps puts them into instances too
+            continue
         if not isinstance(getattr(cls, name, None) if isinstance(name, str) else None, functools.cached_property):
             found[str(name)] = value
     for base in cls.__mro__:

@@ -3,6 +3,7 @@
 import copy
 import importlib.util
 import pathlib
+import re
 from typing import Any
 
 import pytest
@@ -48,15 +49,15 @@ def test_the_change_of_one_option_is_told_in_its_own_words() -> None:
 
 
 #: What copy.deepcopy does not copy faithfully: an XnnpackPartitioner holds a mappingproxy, which it refuses; of an
-#: edge operator it makes the ATen operator; the tracer of a pass becomes a plain one (it makes a new one per call).
-UNFAITHFUL = ("xnnpack", "recipe", "edge operator", "other edge operator", "pass", "other pass")
+#: edge operator it makes the ATen operator; the tracer of a pass becomes a plain one (it makes a new one per call);
+#: a copied graph module loses its hooks, a copied hook of torch what it wraps.
+UNFAITHFUL = re.compile("xnnpack|recipe|.*edge operator|.*pass$|exported module|parametrized")
 
 
 def test_real_objects_and_their_copies_are_the_same() -> None:
     """The runner may copy an object before each use."""
     real = _sibling("fingerprint_worker").real_objects()
-    checked = {name: make() for name, make in real.items() if name.split(",")[0] not in UNFAITHFUL}
+    checked = {name: make() for name, make in real.items() if not UNFAITHFUL.match(name)}
     assert len(checked) > 20
     for name, made in checked.items():
-        if name != "recipe int8":
-            assert describe(copy.deepcopy(made)).digest == describe(made).digest, name
+        assert describe(copy.deepcopy(made)).digest == describe(made).digest, name
