@@ -37,6 +37,8 @@ class Better(Tool):
     pass
 
 def f(x, *, key="k"):
+    class Inner:
+        k = 1
     for i in range(3):
         if x in {1, 2, 3}:
             x = deeper(x)
@@ -94,12 +96,13 @@ SAME = {
     "a comment": ("x = deeper(x)", "x = deeper(x)  # deeper"),
     "a blank line": ("LIMIT = 3", "\n\n\nLIMIT = 3"),
     "a docstring": ("    return x + by", '    "Add."\n    return x + by'),
-    "a docstring of the function": ("    for i in", '    """Say what."""\n    for i in'),
+    "a docstring of the function": ("    class Inner", '    """Say what."""\n    class Inner'),
     "a docstring of a class": ("    step = 1", '    """A tool."""\n    step = 1'),
     "a docstring of a nested function": (
         "        return Better()",
         '        "Nested."\n        return Better()',
     ),
+    "a docstring of a class in the function": ("        k = 1", '        "Nested."\n        k = 1'),
     "layout": ("helper(x) * LIMIT", "(\n        helper( x )\n        *\n        LIMIT\n    )"),
     "quotes": ('key="k"', "key='k'"),
     "the order of constants in a set": ("{1, 2, 3}", "{3, 2, 1}"),
@@ -281,7 +284,11 @@ def test_code_that_can_be_followed_is(source: str) -> None:
         ),
         ("from decimal import *\nf = Decimal('1').sqrt", "from decimal import *\nf = Decimal('2').sqrt"),
         ("f = (lambda: (lambda x: x + 1))()", "f = (lambda: (lambda x: x + 2))()"),
-        ("def f(x, y): return x", "def f(y, x): return y"),
+        ("def f(x, y): return x", "def f(y, x): return x"),
+        (
+            "def f(x, y):\n  try:\n    x()\n    y()\n  except KeyError: return 1",
+            "def f(x, y):\n  x()\n  try:\n    y()\n  except KeyError: return 1",
+        ),
         ("def f(x): return x", "def f(*x): return x"),
         ("def f(x, y): return x", "def f(x, *, y): return x"),
         ("def f(x: int): return x", "def f(x: float): return x"),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from etgraph.fingerprint import Change, describe, differences
+from etgraph.fingerprint import Change, Description, describe, differences
 
 
 @dataclass
@@ -66,6 +66,14 @@ def test_parts_to_a_depth_still_show_every_change() -> None:
     assert len(old.parts("x", depth=1)) == 2
     (change,) = differences(old.parts("x", depth=1), new.parts("x", depth=1))
     assert change.path == "x['a']"
+
+
+def test_no_text_runs_into_the_next() -> None:
+    """Kind, content and steps are framed: moving a letter across a border is a difference."""
+    leaf = Description("kind", "x")
+    assert Description("ab", "c").digest != Description("a", "bc").digest
+    assert Description("a", "b", (("c", leaf),)).digest != Description("a", "bc", (("", leaf),)).digest
+    assert Description("a", "", (("b", leaf),)).digest != Description("a", "b").digest
 
 
 def test_the_name_of_the_whole_does_not_enter_the_digest() -> None:

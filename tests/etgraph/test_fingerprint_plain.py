@@ -7,7 +7,7 @@ import struct
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etgraph.fingerprint import Undescribable, describe
@@ -111,6 +111,7 @@ _values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(_values, _values)
 def test_digests_are_equal_exactly_when_values_and_types_are(one: Any, other: Any) -> None:
     """Small values, so that equal pairs do come up."""
@@ -119,6 +120,7 @@ def test_digests_are_equal_exactly_when_values_and_types_are(one: Any, other: An
     assert (describe(one).parts() == describe(other).parts()) is same
 
 
+@settings(deadline=None)
 @given(_values)
 def test_an_equal_copy_has_the_same_description(value: Any) -> None:
     """Rebuilding a value from its parts changes nothing, whatever the sharing inside."""
@@ -127,6 +129,7 @@ def test_an_equal_copy_has_the_same_description(value: Any) -> None:
     assert describe(copy.deepcopy(value)) == describe(value)
 
 
+@settings(deadline=None)
 @given(st.permutations([1, "b", (2, 3), None, 2.5]))
 def test_the_order_of_a_set_does_not_enter(items: list[Any]) -> None:
     assert describe(set(items)) == describe({1, "b", (2, 3), None, 2.5})

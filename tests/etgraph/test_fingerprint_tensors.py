@@ -107,6 +107,12 @@ def test_conjugated_values_are_the_values_seen() -> None:
     assert describe(t.conj()).digest == describe(torch.tensor([1 - 2j])).digest
 
 
+def test_strides_count_though_shape_and_memory_are_equal() -> None:
+    square = torch.arange(4.0).reshape(2, 2)
+    assert describe(square).digest != describe(square.t()).digest
+    assert describe(torch.ones(2, 2)).digest != describe(torch.ones(2, 2).t()).digest
+
+
 def test_ties_inside_one_description_are_visible() -> None:
     """Two references, two views of one storage, and two equal copies are three things."""
     t = torch.ones(4)
