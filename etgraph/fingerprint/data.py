@@ -36,6 +36,9 @@ def describe_data(walk: Walk, obj: Any) -> Description | None:
             return Description("numpy", own, shown=repr(obj))
         if isinstance(obj, numpy.dtype):
             return Description("numpy", f"numpy.dtype({obj.descr if obj.names else obj.str!r})")
+        if isinstance(obj, numpy.random.Generator):
+            state = ("(state)", walk.visit(obj.bit_generator.state))
+            return walk.once(obj) or Description("numpy", "random generator", (state,))
     utils_data = sys.modules.get("torch.utils.data")
     if utils_data is not None and type(obj) is utils_data.DataLoader:
         return walk.once(obj) or _loader(walk, utils_data, obj)

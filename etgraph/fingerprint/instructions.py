@@ -170,8 +170,10 @@ def _note_getattr(code: types.CodeType, kept: Sequence[dis.Instruction], i: int,
     if constant and isinstance(kept[second].argval, str):
         found.attributes[kept[second].argval] = None
         return
-    on_self = second == first + 1 and first > 0 and kept[first].opname.startswith("LOAD_FAST")
-    if on_self and code.co_argcount and kept[first].argval == code.co_varnames[0]:
+    owner = kept[first].argval if first > 0 and kept[first].opname.startswith("LOAD_FAST") else None
+    if isinstance(owner, tuple) and second == -1:  # Python 3.13 loads two locals in one instruction
+        owner, second = owner[0], first + 1
+    if second == first + 1 and code.co_argcount and owner == code.co_varnames[0]:
         found.dynamic_self = True
     else:
         found.dynamic = True

@@ -55,6 +55,13 @@ def _standard_directories() -> tuple[str, ...]:
     return tuple({os.path.realpath(paths[k]) + os.sep for k in ("stdlib", "platstdlib")})
 
 
+@functools.lru_cache(maxsize=1)
+def _own_directories() -> tuple[str, ...]:
+    """Return where etgraph itself lies; in a checkout that is outside of the site directories."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    return tuple(os.path.join(root, package) + os.sep for package in ("etgraph", "stages"))
+
+
 @functools.lru_cache(maxsize=4096)
 def library_of(filename: str) -> str | None:
     """Return "distribution version" for an installed file or one of Python, None for a user's file."""

@@ -19,6 +19,10 @@ FILES = {
     "proj/inner/tool.py": "import proj.deep\nimport json\ndef run(x):\n    return x\n",
     "proj/deep.py": "VALUE = 1\n",
     "proj/lazy.py": "def g(x):\n    return x\nraise_if_run = 1 / 1\n",
+    "proj/pair.py": "def f(x):\n  from proj import both\n  return both.run(x)\n",
+    "proj/both.py": "from proj import one, two\ndef run(x):\n  return one.go(two.go(x))\n",
+    "proj/one.py": "def go(x):\n  return x + 1\n",
+    "proj/two.py": "def go(x):\n  return x * 2\n",
     "proj/other.py": "NOT = 'imported'\n",
 }
 
@@ -85,12 +89,11 @@ def test_it_is_the_same_once_the_modules_are_imported(project: pathlib.Path) -> 
 
 
 def test_two_files_that_swap_their_contents_are_a_change(project: pathlib.Path) -> None:
-    before = code_of(stage()).digest
-    tool, lazy = project / "proj/inner/tool.py", project / "proj/lazy.py"
-    one, other = tool.read_text(), lazy.read_text()
-    tool.write_text(other)
-    lazy.write_text(one)
-    assert code_of(stage()).digest != before
+    """All contents are as before, and another file holds each."""
+    before = code_of(stage("proj.pair")).digest
+    (project / "proj/one.py").write_text(FILES["proj/two.py"])
+    (project / "proj/two.py").write_text(FILES["proj/one.py"])
+    assert code_of(stage("proj.pair")).digest != before
 
 
 def test_a_module_passed_on_as_a_value_counts_as_a_whole(project: pathlib.Path) -> None:

@@ -155,6 +155,7 @@ SMALL = [
     (torch.nn.functional.relu, torch.nn.functional.gelu),
     (np.float32(1), np.float64(1)),
     (np.dtype("f4"), np.dtype("f8")),
+    (np.random.default_rng(0), np.random.default_rng(1)),
     (np.arange(4), np.arange(1, 5)),
     (np.arange(4), np.arange(4).reshape(2, 2)),
     (np.arange(4.0).reshape(2, 2), np.arange(4.0).reshape(2, 2).T),
