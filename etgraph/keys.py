@@ -3,8 +3,8 @@
 | part | what it is |
 |---|---|
 | `stage` | the stage's name and the kinds that it goes between |
-| `code` | the stage's file with all of its project that it imports; a library's by its version; etgraph's own whole |
-| `toolchain.X` | the version of X |
+| `code` | the stage's file with all of its project that it imports; a library's by its version |
+| `toolchain.X` | the version of X; of etgraph itself its code, whole |
 | `option X` | the description of an option; of a deferred one, the file that makes it |
 | `input` | the fingerprint of the program that goes in; of an eager model, each of its parts |
 | `debug` | stack traces and the like, only for a step whose options write them into its output |
@@ -23,7 +23,7 @@ from blake3 import blake3
 
 from etgraph.fingerprint import Description, describe, describe_files_of, differences, toolchain
 from etgraph.held import Held
-from etgraph.owncode import PACKAGES, describe_own_code
+from etgraph.owncode import describe_own_code
 from etgraph.planner import PlannedStep
 from etgraph.recipes import Deferred
 from etgraph.registry import registry
@@ -52,6 +52,7 @@ def key_of(planned: PlannedStep, given: Held) -> Key:
     }
     for name, version in toolchain().items():
         described[f"toolchain.{name}"] = Description("version", version)
+    described["toolchain.etgraph code"] = describe_own_code()
     options = dict(planned.options)
     if stage.key_options is not None:
         options = dict(stage.key_options(options))
@@ -71,11 +72,16 @@ def describe_option(name: str, value: object) -> Description:
 
 
 def describe_code(function: Callable[..., Any]) -> Description:
-    """Describe the code of a stage or of a deferred option: etgraph's own as a whole, another's by its files."""
+    """Describe the code of a stage or of a deferred option: by its files, with what it captured."""
     assert isinstance(function, types.FunctionType)  # checked where stages and deferred options are declared
-    if function.__module__.partition(".")[0] in PACKAGES:
-        return Description("own", function.__qualname__, (("(code)", describe_own_code()),))
-    return describe_files_of(function)
+    by_files = describe_files_of(function)
+    if function.__closure__ is None:
+        return by_files
+    # A stage made by another function: what it captured is not in its file.
+    captured = {
+        name: cell.cell_contents for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True)
+    }
+    return Description("closure", "", (("(function)", by_files), ("(captured)", describe(captured, "captured"))))
 
 
 def _digest(described: Mapping[str, Description]) -> str:

@@ -13,6 +13,7 @@ from etgraph.encoding import can_be_kept, decode, encode, fingerprint_of_documen
 from etgraph.errors import CacheEntryError, CacheMismatchError, Undescribable, UsageError
 from etgraph.held import Held
 from etgraph.keys import Key, key_of, why_changed
+from etgraph.owncode import describe_own_code
 from etgraph.planner import PlannedStep
 from etgraph.registry import registry
 from etgraph.store import Cache, Entry
@@ -90,8 +91,9 @@ class Memo:
         held = Held.of(artifact, given.label)
         own_inputs = artifact.example_inputs != given.artifact().example_inputs
         try:
+            describe_own_code()  # still what the key says
             document, blobs, holding = _encoded(artifact, own_inputs)
-        except UsageError:
+        except (UsageError, Undescribable):
             held.is_what_made_it(key.digest)
             return held
         fingerprint = fingerprint_of_document(document)

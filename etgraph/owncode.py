@@ -19,31 +19,41 @@ __all__ = ["PACKAGES", "describe_own_code"]
 PACKAGES = ("etgraph", "stages")
 
 
-@functools.lru_cache(maxsize=1)
 def describe_own_code() -> Description:
     """Describe every source file of this distribution by its content, read once in a process.
 
     A version would not do: in a checkout the code changes under the same version.
 
     Raises:
-        Undescribable: a file was written after this process began, so that what runs may be another.
+        Undescribable: a module that is loaded was edited meanwhile, so that what runs is not what was read.
     """
-    began = psutil.Process().create_time()
+    description, written, began = _own_code()
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if name.partition(".")[0] not in PACKAGES or path not in written:
+            continue
+        if os.stat(path).st_mtime_ns != written[path] or written[path] > began * 1e9:
+            raise Undescribable(
+                f"{name} was edited after this process began",
+                path="etgraph's own code",
+                type_name="module",
+                hint="Start a new process.",
+            )
+    return description
+
+
+@functools.lru_cache(maxsize=1)
+def _own_code() -> tuple[Description, dict[str, int], float]:
+    """Return the description, when each file was written (in ns), and when this process began (in s)."""
     hashing = hasher()
-    count = 0
+    written: dict[str, int] = {}
     for package in PACKAGES:
         root = Path(sys.modules[package].__path__[0])
         for path in sorted(root.rglob("*.py")):
-            if os.stat(path).st_mtime > began:
-                raise Undescribable(
-                    f"{path.name} was edited after this process began",
-                    path="etgraph's own code",
-                    type_name="file",
-                    hint="Start a new process.",
-                )
+            written[str(path)] = os.stat(path).st_mtime_ns
             content = path.read_bytes()
             name = str(path.relative_to(root.parent)).encode()
             hashing.update(len(name).to_bytes(8, "little") + name + len(content).to_bytes(8, "little") + content)
-            count += 1
     digest = str(hashing.hexdigest())
-    return Description("files", digest, shown=f"{count} files of etgraph {digest[:12]}")
+    shown = f"{len(written)} files of etgraph {digest[:12]}"
+    return Description("files", digest, shown=shown), written, psutil.Process().create_time()

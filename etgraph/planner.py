@@ -221,11 +221,15 @@ class _Planner:
         """Whether a stage may be used under this recipe and path."""
         return not refusal.why_inadmissible(stage, self.request, self.way)
 
+    def _cost(self, stage: Stage) -> float:
+        """Return what a stage counts for in the choice; the way that was asked for is free, so that it is taken."""
+        return 0.0 if self.way and stage.way == self.way else stage.cost
+
     def _cheapest(self, source: str, target: str, parallel: Mapping[str, Mapping[str, Any]]) -> float | None:
         """Return the weight of the cheapest admissible stage between two kinds, or None to hide the edge."""
         if source == target:
             return None
-        costs = [d["stage"].cost for d in parallel.values() if self.admissible(d["stage"])]
+        costs = [self._cost(d["stage"]) for d in parallel.values() if self.admissible(d["stage"])]
         return min(costs, default=None)
 
     def _way(self, required: list[str], because: Mapping[str, str] | None = None) -> list[tuple[str, Stage]]:
@@ -243,7 +247,7 @@ class _Planner:
 
     def _best(self, source: str, target: str) -> Stage:
         stages: list[Stage] = [d["stage"] for d in self.graph[source][target].values() if self.admissible(d["stage"])]
-        return min(stages, key=lambda s: (s.cost, s.name not in self.recipe.stages, s.name))
+        return min(stages, key=lambda s: (self._cost(s), s.name not in self.recipe.stages, s.name))
 
     # -- attached stages ---------------------------------------------------------------------------------------
 

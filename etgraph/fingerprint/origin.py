@@ -70,6 +70,8 @@ def library_of(filename: str) -> str | None:
     if filename.startswith("<"):
         return None
     real = os.path.realpath(filename)
+    if real.startswith(_own_directories()):
+        return "etgraph itself"  # its code enters every key whole: see etgraph.owncode
     for directory in _site_directories():
         if real.startswith(directory):
             return _distribution(real[len(directory) :].split(os.sep)[0])
