@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -74,12 +75,45 @@ def _declare() -> None:
         """Skip all that is between."""
         return grown(plant, Fruit, f"grow_at_once {water}")
 
+    @stage()
+    def sift(plant: Sprout, *, mesh: int) -> Sprout:
+        """Change nothing."""
+        return plant.become(Sprout, methods=dict(plant.methods))
+
+    @stage()
+    def moody(plant: Sprout, *, mood: str) -> Sprout:
+        """Fail as asked."""
+        if mood == "bad":
+            raise RuntimeError("bad mood")
+        return plant.become(Sprout, methods=dict(plant.methods))
+
+    @stage()
+    def dice(plant: Sprout) -> Sprout:
+        """Give something else each time."""
+        return plant.become(Sprout, methods={"forward": [str(random.random())]})
+
+    @stage()
+    def grumble(plant: Sprout) -> Sprout:
+        """Tell something."""
+        etgraph.warn("leaves are yellow")
+        return plant.become(Sprout, methods=dict(plant.methods))
+
     for kind in (Seed, Sprout, Flower, Fruit):
         etgraph.codec(
             kind.kind,
             encode=lambda plant: ({"methods": {m: list(v) for m, v in plant.methods.items()}}, {}),
             decode=lambda document, blobs, kind=kind: kind(methods=document["methods"]),
         )
+
+
+def pourer(litres: int):
+    """Make a stage that captures a value."""
+
+    def pour(plant: Sprout) -> Sprout:  # noqa: F821
+        """Water by what was captured."""
+        return plant.become(type(plant), methods={"forward": [f"poured {litres}"]})
+
+    return pour
 
 
 def seed(**methods: list[str]) -> Artifact:
