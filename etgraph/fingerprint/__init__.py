@@ -25,9 +25,12 @@ What enters, and what never does:
 Never: addresses, the order of a set, file names, module names of the user, line numbers, comments,
 docstrings, times, what a `cached_property` has filled in.
 
-Limits, known and accepted: a library edited in place without a new version; library functions replaced where
-only a library calls them; what a custom operator registered by the user computes; numpy arrays that share
-memory with one another. A list that two attributes share is two equal lists.
+Limits, known and accepted: a library edited in place without a new version; library functions replaced, or
+functions put into a library's registry, where only the library calls them; what a custom operator that is
+given as a value computes (in code that is followed it is refused); flags of libraries and environment
+variables that only libraries read; numpy arrays that share memory with one another; modules imported inside
+functions whose globals were changed at run time, but for functions and plain constants. A list that two
+attributes share is two equal lists.
 
 What cannot be described raises `Undescribable`, which names the part and says how to declare it: a class says
 what it is by `__etgraph_fingerprint__(self)`, a function by an attribute of that name, and

@@ -270,6 +270,7 @@ def test_the_graph_of_a_graph_module_counts() -> None:
     assert len(digests) == 5
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_modules_that_hold_compiled_code_are_refused() -> None:
     with pytest.raises(Undescribable, match="TorchScript"):
         describe_module(torch.jit.script(nn.Linear(2, 2)))
