@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etgraph.artifact import Artifact
 from etgraph.errors import UsageError
-from etgraph.held import Held
-from etgraph.planner import Plan
 from etgraph.registry import registry
-from etgraph.runner import Step
+
+if TYPE_CHECKING:
+    # For types only: plugins that hand back a Verification load without the planner and the store.
+    from etgraph.held import Held
+    from etgraph.planner import Plan
+    from etgraph.runner import Step
 
 __all__ = ["Result", "Verification"]
 
