@@ -73,6 +73,16 @@ def test_a_shared_blob_is_on_disk_once(cache):
     assert files(cache, "blobs") == []
 
 
+def test_evicting_one_user_of_a_shared_blob_leaves_it_to_the_other(cache):
+    """The entry of the least recent use goes alone, and what is counted as freed is its own."""
+    cache.store("a", {}, named(BIG, os.urandom(100_000)), about={})
+    cache.store("b", {}, named(BIG), about={})
+    report = cache.prune(len(BIG) + 50_000)
+    assert (report.removed, report.kept) == (1, 1)
+    assert 100_000 <= report.freed_bytes < 200_000
+    assert bytes(cache.lookup("b").blob(blob_digest(BIG))) == BIG
+
+
 def test_ten_thousand_tiny_blobs_are_one_file(cache):
     """Small blobs lie in the file of their entry."""
     blobs = named(*(str(i).encode() for i in range(10_000)))

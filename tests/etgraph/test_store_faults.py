@@ -436,3 +436,24 @@ def test_a_child_of_fork_can_use_the_cache(tmp_path):
         os._exit(0 if good else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert cache.lookup("j") is not None
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_only_regular_files_are_opened(tmp_path, make):
+    """A folder, a pipe and a link are named as what is wrong, without waiting."""
+    from etgraph.store.files import Damaged, open_regular
+
+    make(tmp_path / "x")
+    with pytest.raises(Damaged, match="not a regular file"):
+        open_regular(tmp_path / "x")
+
+
+def test_a_secret_of_another_length_is_not_one(tmp_path):
+    """It is set aside and said, and the cache starts again."""
+    cache = filled(tmp_path / "cache")
+    append(b"x")(cache.directory / "secret", None)
+    again = Cache(tmp_path / "cache")
+    assert again.lookup("key0") is None
+    assert "33 bytes instead of 32" in again.problems[0]
+    assert worker.put(again, "key0")
+    assert worker.is_right(Cache(tmp_path / "cache").lookup("key0"), "key0")

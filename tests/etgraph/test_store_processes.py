@@ -273,6 +273,7 @@ def test_out_of_open_files(tmp_path):
     """With no descriptor left a lookup is a miss, the entry is not thrown away, and it serves again later."""
     cache = Cache(tmp_path / "cache")
     worker.put(cache, "key0")
+    peeked = cache.peek("key0")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
@@ -281,11 +282,12 @@ def test_out_of_open_files(tmp_path):
             while True:
                 taken.append(os.open("/dev/null", os.O_RDONLY))
         assert cache.lookup("key0") is None
+        with pytest.raises(worker.CacheEntryError, match="Too many open files"):
+            _ = peeked.document
         assert worker.put(cache, "key1") is None
         cache.entries()
         cache.prune()
         cache.verify()
-        os.close(taken.pop())
         os.close(taken.pop())
         one_left = cache.lookup("key0")  # no room for a mapping: the blob is read
         assert one_left, cache.problems
