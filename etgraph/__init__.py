@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Quantized,
         Source,
     )
-    from etgraph.declaration import Stage, at, warn
+    from etgraph.declaration import Situation, Stage, at, progress, warn
     from etgraph.errors import (
         ArtifactFileError,
         BackendUnavailableError,
@@ -54,7 +54,7 @@ _HOMES = {
         "Artifact", "Edge", "EdgeConfig", "Executorch", "Exported", "Inputs", "Kind", "Lowered", "Module",
         "Prepared", "Quantized", "Source",
     ),
-    "declaration": ("Stage", "at", "warn"),
+    "declaration": ("Situation", "Stage", "at", "progress", "warn"),
     "errors": (
         "ArtifactFileError", "BackendUnavailableError", "CacheMismatchError", "EtgraphError", "EtgraphWarning",
         "PlanError", "StageDeclarationError", "StageError", "UntrustedFileError", "UsageError",
@@ -71,10 +71,10 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Artifact", "ArtifactFileError", "BackendUnavailableError", "Cache", "CacheMismatchError", "Deferred", "Edge",
     "EdgeConfig", "EtgraphError", "EtgraphWarning", "Event", "Executorch", "Exported", "Inputs", "Kind", "Lowered",
-    "Module", "Plan", "PlanError", "Prepared", "Quantized", "Recipe", "Result", "Source", "Stage",
+    "Module", "Plan", "PlanError", "Prepared", "Quantized", "Recipe", "Result", "Situation", "Source", "Stage",
     "StageDeclarationError", "StageError", "Step", "Through", "UntrustedFileError", "UsageError", "Verification",
-    "at", "codec", "detect", "fingerprint", "get_recipe", "load", "plan", "recipe", "recipe_adapter", "recognizer",
-    "run", "service", "stage", "warn",
+    "at", "codec", "detect", "fingerprint", "get_recipe", "load", "plan", "progress", "recipe", "recipe_adapter",
+    "recognizer", "run", "service", "stage", "warn",
 ]  # fmt: skip
 
 

@@ -24,10 +24,31 @@ from typing import Any
 from etgraph.artifact import Artifact, Kind
 from etgraph.errors import EtgraphWarning, StageDeclarationError
 
-__all__ = ["Stage", "at", "declare", "listening", "warn"]
+__all__ = ["Idle", "Situation", "Stage", "at", "declare", "listening", "progress", "reporting", "warn"]
 
 #: From the options of a stage to those that enter its cache key.
 OptionsFilter = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a stage may know of a run before anything has run.
+
+    Args:
+        start: the kind in hand.
+        goal: the kind asked for.
+        recipe: the name of the recipe, for messages.
+        in_hand: returns the program in hand; loads it when it is in a file.
+    """
+
+    start: Kind
+    goal: Kind
+    recipe: str
+    in_hand: Callable[[], Artifact]
+
+
+#: Says why an attached stage has nothing to do, or nothing.
+Idle = Callable[[Mapping[str, Any], Situation], str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +72,9 @@ class Stage:
         key_options: what of the options the result depends on, where that is less than all of them; called with
             the options and returns the ones that enter the cache key.
         reads_debug: whether, under these options, stack traces and the like enter the result.
+        idle: of an attached stage, called while planning with its options and the `Situation`; says why it has
+            nothing to do, so that it is left out, or returns an empty string. Raises `UsageError` when something that
+            only the caller can give is missing.
     """
 
     name: str
@@ -66,6 +90,7 @@ class Stage:
     check: Callable[[Any], None] | None = None
     key_options: OptionsFilter | None = None
     reads_debug: Callable[[Mapping[str, Any]], bool] | None = None
+    idle: Idle | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__wrapped__", self.function)
@@ -117,6 +142,7 @@ def declare(
     check: Callable[[Any], None] | None = None,
     key_options: OptionsFilter | None = None,
     reads_debug: Callable[[Mapping[str, Any]], bool] | None = None,
+    idle: Idle | None = None,
 ) -> Stage:
     """Read a function's signature as a stage; raise `StageDeclarationError` when it is not one."""
     if not inspect.isfunction(function):
@@ -144,6 +170,8 @@ def declare(
         raise _refused(function, signature, "it returns one of the kinds it takes; a pass returns the one it got")
     if cost < 0:
         raise _refused(function, signature, f"its cost is {cost}; costs are not negative")
+    if idle is not None and not stays:
+        raise _refused(function, signature, "it can be idle, and only a stage that stays at its kind can be left out")
     options = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
     for covered in covers:
         if covered not in options:
@@ -162,6 +190,7 @@ def declare(
         check=check,
         key_options=key_options,
         reads_debug=reads_debug,
+        idle=idle,
     )
 
 
@@ -237,3 +266,31 @@ def listening() -> Iterator[list[str]]:
         yield told
     finally:
         _told.reset(token)
+
+
+#: Told how far a stage has come: how much is done, and of how much, where that is known.
+Report = Callable[[int, int | None], None]
+
+_report: ContextVar[Report | None] = ContextVar("etgraph_report", default=None)
+
+
+def progress(done: int, of: int | None = None) -> None:
+    """Say from inside a stage how far it has come; becomes an event `step_progress`.
+
+    Args:
+        done: how many pieces of work are done.
+        of: how many there are, where that is known.
+    """
+    report = _report.get()
+    if report is not None:
+        report(done, of)
+
+
+@contextmanager
+def reporting(report: Report) -> Iterator[None]:
+    """Pass on what stages report with `progress` inside the block."""
+    token = _report.set(report)
+    try:
+        yield
+    finally:
+        _report.reset(token)

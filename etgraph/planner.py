@@ -8,7 +8,7 @@ before any work.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -16,8 +16,8 @@ from typing import Any
 import networkx as nx
 
 from etgraph import refusal
-from etgraph.artifact import KINDS, Kind, Provenance
-from etgraph.declaration import Stage
+from etgraph.artifact import KINDS, Artifact, Kind, Provenance
+from etgraph.declaration import Situation, Stage
 from etgraph.errors import PlanError, UsageError
 from etgraph.graph import StageGraph, attached_to, build
 from etgraph.recipes import Recipe, closest
@@ -64,7 +64,10 @@ class Request:
         path: `auto`, or the label of the way that must be taken.
         provenance: what the program in hand went through.
         passed: the kinds that it is known to have passed, its own included.
-        supplied: options of the run itself, given to every stage that has an option of that name.
+        supplied: options of the run itself, given to every stage that has an option of that name. Where the recipe
+            gives the option too, the recipe's is taken, unless what is supplied has a method `unless_given`, which
+            then decides.
+        in_hand: returns the program in hand, for stages that must look at it to know whether they are needed.
     """
 
     start: Kind
@@ -74,6 +77,7 @@ class Request:
     provenance: tuple[Provenance, ...] = ()
     passed: frozenset[str] = frozenset()
     supplied: Mapping[str, Any] = field(default_factory=dict)
+    in_hand: Callable[[], Artifact] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -194,13 +198,14 @@ class _Planner:
             if through.kind != self.request.goal and not nx.has_path(self.graph, through.kind, self.request.goal):
                 continue
             if through.kind in self.request.passed:
-                if through.kind != self.request.start:
-                    self.notes.append(
-                        f"the program has passed {through.kind} before; recipe {self.recipe.name} "
-                        f"{through.does}, which is not done twice"
-                    )
+                where = "is at" if through.kind == self.request.start else "has passed"
+                self.notes.append(
+                    f"the program {where} {through.kind} already; recipe {self.recipe.name} "
+                    f"{through.does}, which is not done twice"
+                )
                 continue
-            if not nx.has_path(self.graph, self.request.start, through.kind):
+            first = through.at or through.kind
+            if not nx.has_path(self.graph, self.request.start, first):
                 raise refusal.too_late(self.request, through, self.graph)
             required.add(through.kind)
         return self._ordered(required)
@@ -257,8 +262,10 @@ class _Planner:
         covered = {name for _, stage in edges for name in stage.covers}
         missed: dict[str, str] = {}
         for name in self.recipe.stages:
-            kinds = [kind for kind in self.graph if name in attached_to(self.graph, kind)]
+            kinds = self._places(name)
             if not kinds or name in covered or visited.intersection(kinds) or self._done(name):
+                continue
+            if self._belongs_to_what_is_done(kinds):
                 continue
             ahead = [k for k in kinds if nx.has_path(self.graph, self.request.goal, k)]
             reachable = [k for k in kinds if nx.has_path(self.graph, self.request.start, k)]
@@ -267,6 +274,20 @@ class _Planner:
             elif not reachable and not ahead:
                 raise refusal.pass_too_late(self.request, name, kinds)
         return missed
+
+    def _places(self, name: str) -> list[str]:
+        """Return the kinds where an attached stage runs: of several, the last that the recipe insists on.
+
+        So a pass over exported and quantized programs runs once, in the same place wherever a run is stopped.
+        """
+        kinds = [kind for kind in self.graph if name in attached_to(self.graph, kind)]
+        insisted = {through.kind for through in self.recipe.through}.intersection(kinds)
+        return self._ordered(insisted)[-1:] or kinds
+
+    def _belongs_to_what_is_done(self, kinds: list[str]) -> bool:
+        """Whether a pass runs only before a kind that the recipe insists on and the program has passed."""
+        done = [t.kind for t in self.recipe.through if t.kind in self.request.passed]
+        return any(kind not in done and nx.has_path(self.graph, kind, end) for kind in kinds for end in done)
 
     def _done(self, name: str) -> bool:
         return any(step.stage == name for step in self.request.provenance)
@@ -286,19 +307,38 @@ class _Planner:
         attached = attached_to(self.graph, kind)
         steps = []
         for name in self.recipe.stages:
-            if name not in attached:
+            if name not in attached or kind not in self._places(name):
                 continue
             if kind == self.request.start and self._done(name):
                 self.notes.append(f"{name} has run on this program before and is not run again")
                 continue
             stage = attached[name]
+            options = self._options(stage)
+            idle = self._idle(stage, options)
+            if idle:
+                self.notes.append(f"{name} is left out: {idle}")
+                continue
             reason = f"recipe {self.recipe.name} names it, and it runs at {kind}"
-            steps.append(self._step(stage, kind, self._options(stage), reason))
+            steps.append(self._step(stage, kind, options, reason))
         return steps
+
+    def _idle(self, stage: Stage, options: Mapping[str, Any]) -> str:
+        if stage.idle is None or self.request.in_hand is None:
+            return ""
+        request = self.request
+        assert request.in_hand is not None
+        return stage.idle(options, Situation(request.start, request.goal, self.recipe.name, request.in_hand))
 
     def _options(self, stage: Stage) -> dict[str, Any]:
         options = {name: value for name, value in self.request.supplied.items() if name in stage.options}
-        options.update(self.recipe.stages.get(stage.name, {}))
+        for name, value in self.recipe.stages.get(stage.name, {}).items():
+            supplied: Any = options.get(name)
+            if not hasattr(supplied, "unless_given"):
+                options[name] = value
+                continue
+            options[name] = supplied.unless_given(value)
+            if options[name] is supplied:
+                self.notes.append(f"the {name} of recipe {self.recipe.name} give way to those that the run was given")
         return options
 
     def _step(self, stage: Stage, kind: str, options: dict[str, Any], reason: str) -> PlannedStep:

@@ -43,12 +43,14 @@ def evaluated(options: Mapping[str, Any]) -> dict[str, Any]:
 class Through:
     """A kind that the way must pass, in words: `Through("quantized", "quantizes")`.
 
-    `instead` names a recipe that does without, for the message when this one cannot be honoured.
+    `instead` names a recipe that does without, for the message when this one cannot be honoured. `at` names the one
+    kind that this must begin at, where not every kind before `kind` will do.
     """
 
     kind: str
     does: str
     instead: str = ""
+    at: str = ""
 
 
 @dataclass(frozen=True)

@@ -110,11 +110,13 @@ def too_late(request: Request, through: Through, graph: StageGraph) -> PlanError
     before = sorted({a for a, _ in graph.in_edges(through.kind)} - {through.kind})
     after = sorted({b for _, b in graph.out_edges(through.kind)} - {through.kind})
     between = f"between {either(before)} and {either(after)}" if before and after else f"at {through.kind}"
+    if through.at:
+        between = f"at {through.at}"
     instead = f", or use {through.instead}" if through.instead else ""
     return PlanError(
         f"this program is already at {request.start}; recipe {request.recipe.name} {through.does}, "
         f"which happens {between}",
-        hint=f"Start from a program at {either(_before(graph, through.kind))}{instead}.",
+        hint=f"Start from a program at {through.at or either(_before(graph, through.kind))}{instead}.",
     )
 
 

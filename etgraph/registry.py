@@ -16,7 +16,7 @@ from typing import Any, TypeVar, overload
 
 from etgraph.artifact import KINDS, Artifact
 from etgraph.blobs import BlobSource
-from etgraph.declaration import OptionsFilter, Stage, declare
+from etgraph.declaration import Idle, OptionsFilter, Stage, declare
 from etgraph.errors import EtgraphWarning, StageDeclarationError, UsageError
 from etgraph.recipes import Recipe, closest
 
@@ -161,6 +161,7 @@ def stage(
     check: Callable[[Any], None] | None = None,
     key_options: OptionsFilter | None = None,
     reads_debug: Callable[[Mapping[str, Any]], bool] | None = None,
+    idle: Idle | None = None,
 ) -> Callable[[Callable[..., Artifact]], Stage]: ...
 def stage(function: Callable[..., Artifact] | None = None, /, **declaration: Any) -> Any:
     """Declare a function as a stage and register it.
@@ -175,6 +176,7 @@ def stage(function: Callable[..., Artifact] | None = None, /, **declaration: Any
         check: called with the artifact in hand before any work; raises `UsageError` when something is missing.
         key_options: what of the options the result depends on, where that is less than all of them.
         reads_debug: whether, under these options, stack traces and the like enter the result.
+        idle: of a stage that stays at its kind, says while planning why it has nothing to do, or nothing.
     """
 
     def register(f: Callable[..., Artifact]) -> Stage:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etgraph.artifact import Artifact
+from etgraph.declaration import Report, reporting
 from etgraph.errors import EtgraphError, StageError
 from etgraph.held import Held
 from etgraph.memo import Memo, Outcome
@@ -44,7 +45,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened in a run: `step_started` or `step_finished`."""
+    """Something that happened in a run: `step_started`, `step_progress` or `step_finished`.
+
+    Args:
+        done, of: at `step_progress`, how many pieces of its work the step has done, and of how many (None: unknown).
+    """
 
     name: str
     index: int
@@ -52,6 +57,8 @@ class Event:
     planned: PlannedStep
     step: Step | None = None
     held: Held | None = field(default=None, repr=False)
+    done: int = 0
+    of: int | None = None
 
     @property
     def artifact(self) -> Artifact | None:
@@ -90,7 +97,8 @@ def execute(
     tell = on_event or (lambda event: None)
     for index, planned in enumerate(plan.steps):
         tell(Event("step_started", index, total, planned))
-        step, produced = _timed(planned, current, memo)
+        with reporting(_passing_on(tell, index, total, planned)):
+            step, produced = _timed(planned, current, memo)
         if step.outcome == "ran":
             current.release()
         current = produced
@@ -99,6 +107,10 @@ def execute(
             kept[planned.produces] = current.artifact()
         tell(Event("step_finished", index, total, planned, step, current))
     return current.artifact(), tuple(steps), kept
+
+
+def _passing_on(tell: OnEvent, index: int, total: int, planned: PlannedStep) -> Report:
+    return lambda done, of: tell(Event("step_progress", index, total, planned, done=done, of=of))
 
 
 def _timed(planned: PlannedStep, given: Held, memo: Memo | None) -> tuple[Step, Held]:
