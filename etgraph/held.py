@@ -7,7 +7,7 @@ from typing import Any
 
 from etgraph.artifact import Artifact, Kind, Provenance
 from etgraph.encoding import fingerprint
-from etgraph.fingerprint import Description, describe, describe_module
+from etgraph.identity import Description, describe, describe_module
 from etgraph.registry import registry
 
 __all__ = ["Held", "identity_of", "program_identity"]

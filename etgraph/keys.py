@@ -21,7 +21,7 @@ from typing import Any
 
 from blake3 import blake3
 
-from etgraph.fingerprint import Description, describe, describe_files_of, differences, toolchain
+from etgraph.identity import Description, describe, describe_files_of, differences, toolchain
 from etgraph.held import Held
 from etgraph.owncode import describe_own_code
 from etgraph.planner import PlannedStep

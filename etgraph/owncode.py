@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from etgraph.errors import Undescribable
-from etgraph.fingerprint import Description
+from etgraph.identity import Description
 from etgraph.hashing import hasher
 
 __all__ = ["PACKAGES", "describe_own_code"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from etgraph.artifact import Artifact, Executorch, Module, Provenance, Source
 from etgraph.errors import UsageError
-from etgraph.fingerprint import Description, toolchain
+from etgraph.identity import Description, toolchain
 from etgraph.hashing import hasher
 from etgraph.held import Held, identity_of
 from etgraph.inputs import dynamic_shapes_by_method, samples_by_method

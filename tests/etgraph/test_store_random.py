@@ -94,14 +94,10 @@ class StoreMachine(RuleBasedStateMachine):
         self.model.clear()
         self.sure.clear()
 
-    @rule(
-        number=st.integers(0, 50), place=st.integers(0, 2**21), how=st.sampled_from(["flip", "cut", "delete"])
-    )
+    @rule(number=st.integers(0, 50), place=st.integers(0, 2**21), how=st.sampled_from(["flip", "cut", "delete"]))
     def damage(self, number, place, how):
         # Only files that hold entries: those that are in use are mapped, and are not written to.
-        files = sorted(
-            path for folder in ("entries", "blobs") for path in (self.cache.directory / folder).rglob("*")
-        )
+        files = sorted(path for folder in ("entries", "blobs") for path in (self.cache.directory / folder).rglob("*"))
         files = [path for path in files if path.is_file()]
         if not files:
             return

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from etgraph.fingerprint import origin
-from etgraph.fingerprint.description import Description
-from etgraph.fingerprint.instructions import code_digest, references
+from etgraph.identity import origin
+from etgraph.identity.description import Description
+from etgraph.identity.instructions import code_digest, references
 
 if TYPE_CHECKING:
-    from etgraph.fingerprint.describe import Walk
+    from etgraph.identity.describe import Walk
 
 __all__ = ["describe_files_of", "describe_module_files", "find_module"]
 
@@ -119,8 +119,8 @@ def describe_files_of(function: types.FunctionType) -> Description:
     A library's function is described by its version. Stages of a checkout are described this way: they read
     files and ask for attributes by name as their work, and a change in any file that they import counts.
     """
-    from etgraph.fingerprint.code import public_name
-    from etgraph.fingerprint.describe import Walk
+    from etgraph.identity.code import public_name
+    from etgraph.identity.describe import Walk
 
     library = origin.library_of_code(function.__code__, function.__globals__)
     if library is not None:

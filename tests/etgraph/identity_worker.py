@@ -128,7 +128,7 @@ def _parametrized() -> Any:
 
 def main() -> None:
     """Print what was asked for."""
-    from etgraph.fingerprint import Undescribable, describe, describe_module
+    from etgraph.identity import Undescribable, describe, describe_module
 
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)

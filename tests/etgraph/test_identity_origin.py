@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from etgraph.fingerprint import describe, origin
+from etgraph.identity import describe, origin
 
 ROOT = pathlib.Path(__file__).parents[2]
 SITE = pathlib.Path(pytest.__file__).parents[1]
@@ -18,7 +18,7 @@ SITE = pathlib.Path(pytest.__file__).parents[1]
 def test_the_toolchain_names_versions_without_importing_anything() -> None:
     """Python, platform and the distributions that make programs; a missing one is said to be absent."""
     code = (
-        "import sys, json; from etgraph.fingerprint import toolchain, describe; "
+        "import sys, json; from etgraph.identity import toolchain, describe; "
         "describe([1, 'a', {2: len}])\n"
         "def stage(x):\n"
         "    from executorch.exir.dialects._ops import ops\n"

@@ -17,11 +17,11 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from etgraph.fingerprint import classes, origin
-from etgraph.fingerprint.description import Description
+from etgraph.identity import classes, origin
+from etgraph.identity.description import Description
 
 if TYPE_CHECKING:
-    from etgraph.fingerprint.describe import Walk
+    from etgraph.identity.describe import Walk
 
 __all__ = ["describe_known", "describe_object"]
 
@@ -147,7 +147,7 @@ def _builtin_base(cls: type) -> type | None:
 def _builtin_part(walk: Walk, obj: Any, base: type) -> Iterator[tuple[str, Description]]:
     content = _BUILTIN_PARTS[base](obj)
     if issubclass(base, dict):
-        from etgraph.fingerprint.plain import mapping_children
+        from etgraph.identity.plain import mapping_children
 
         yield from mapping_children(walk, dict(content))
     elif base in (list, tuple):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from etgraph.fingerprint import Undescribable, code_of, describe, describe_files_of
+from etgraph.identity import Undescribable, code_of, describe, describe_files_of
 
 FILES = {
     "proj/__init__.py": "",

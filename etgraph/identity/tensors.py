@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from blake3 import blake3
 
-from etgraph.fingerprint.description import Description
+from etgraph.identity.description import Description
 
 if TYPE_CHECKING:
-    from etgraph.fingerprint.describe import Walk
+    from etgraph.identity.describe import Walk
 
 __all__ = ["ambient_state", "describe_torch_value", "hash_tensor"]
 
@@ -35,7 +35,7 @@ def describe_torch_value(walk: Walk, obj: Any) -> Description | None:
         state = hash_tensor(obj.get_state())
         return Description("torch", f"torch.Generator on {obj.device}, state {state}", shown="torch.Generator")
     if isinstance(obj, torch.nn.Module):
-        from etgraph.fingerprint.modules import describe_nn_module
+        from etgraph.identity.modules import describe_nn_module
 
         return describe_nn_module(walk, obj)
     if isinstance(obj, (torch.UntypedStorage, torch.TypedStorage)):
@@ -191,7 +191,7 @@ def ambient_state() -> Description:
     import torch
     from torch.nn.modules import module as nn_module
 
-    from etgraph.fingerprint.describe import describe
+    from etgraph.identity.describe import describe
 
     said = {
         "default_dtype": torch.get_default_dtype(),

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from blake3 import blake3
 
 from etgraph.errors import Undescribable
-from etgraph.fingerprint.description import Description
-from etgraph.fingerprint.plain import describe_alone
+from etgraph.identity.description import Description
+from etgraph.identity.plain import describe_alone
 
 if TYPE_CHECKING:
-    from etgraph.fingerprint.describe import Walk
+    from etgraph.identity.describe import Walk
 
 __all__ = ["describe_data", "materialise"]
 
@@ -48,7 +48,7 @@ def describe_data(walk: Walk, obj: Any) -> Description | None:
         walk.refuse(
             obj,
             "it can be read only once, and reading it to describe it would use it up",
-            hint="Give a list, or etgraph.fingerprint.materialise(it), or a function that makes it.",
+            hint="Give a list, or etgraph.identity.materialise(it), or a function that makes it.",
         )
     return None
 
@@ -114,7 +114,7 @@ def _content_twice(walk: Walk, loader: Any) -> Description:
             walk.refuse(
                 loader,
                 "it gave other samples when it was read a second time",
-                hint="Give a list of samples: etgraph.fingerprint.materialise(loader).",
+                hint="Give a list of samples: etgraph.identity.materialise(loader).",
             )
         found.append(content)
     return found[0]

@@ -13,14 +13,14 @@ import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from etgraph.fingerprint import classes, origin
-from etgraph.fingerprint.description import Description
-from etgraph.fingerprint.files import describe_module_files
-from etgraph.fingerprint.instructions import code_digest
-from etgraph.fingerprint.reached import UNFOLLOWABLE, library_leaf, reached
+from etgraph.identity import classes, origin
+from etgraph.identity.description import Description
+from etgraph.identity.files import describe_module_files
+from etgraph.identity.instructions import code_digest
+from etgraph.identity.reached import UNFOLLOWABLE, library_leaf, reached
 
 if TYPE_CHECKING:
-    from etgraph.fingerprint.describe import Walk
+    from etgraph.identity.describe import Walk
 
 __all__ = ["code_of", "describe_code_like", "describe_function", "public_name"]
 
@@ -39,7 +39,7 @@ def code_of(obj: Any, name: str = "") -> Description:
     Raises:
         Undescribable: the code reaches something by a name that is made at run time, or reads from outside.
     """
-    from etgraph.fingerprint.describe import describe
+    from etgraph.identity.describe import describe
 
     return describe(obj, name or public_name(obj))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from etgraph.fingerprint import Undescribable, code_of, describe
+from etgraph.identity import Undescribable, code_of, describe
 
 BASE = """
 import functools
@@ -141,7 +141,7 @@ def test_functions_that_call_each_other_are_described() -> None:
 
 
 def test_which_part_changed_is_named() -> None:
-    from etgraph.fingerprint import differences
+    from etgraph.identity import differences
 
     old, new = code_of(load(BASE)), code_of(load(edited("return x + by", "return x - by")))
     assert [str(c) for c in differences(old.parts("passes[0]"), new.parts("passes[0]"))] == [

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from etgraph.errors import Undescribable
-from etgraph.fingerprint import origin
-from etgraph.fingerprint.description import Description
-from etgraph.fingerprint.reached import library_leaf
+from etgraph.identity import origin
+from etgraph.identity.description import Description
+from etgraph.identity.reached import library_leaf
 
 if TYPE_CHECKING:
-    from etgraph.fingerprint.describe import Walk
+    from etgraph.identity.describe import Walk
 
 __all__ = ["describe_class"]
 
@@ -117,7 +117,7 @@ def _members(walk: Walk, cls: type) -> Iterator[tuple[str, Description]]:
 
 
 def _unfollowed(walk: Walk, cls: type, name: str, value: Any, why: Undescribable) -> Description:
-    from etgraph.fingerprint.code import own_code
+    from etgraph.identity.code import own_code
 
     walk.reach.leave_out(name, (id(cls),), why)
     functions = [f for f in _functions_of(value) if isinstance(f, types.FunctionType)]

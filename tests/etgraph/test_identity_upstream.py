@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from etgraph.fingerprint import describe, differences
+from etgraph.identity import describe, differences
 
 HERE = pathlib.Path(__file__).parent
 
@@ -56,7 +56,7 @@ UNFAITHFUL = re.compile("xnnpack|recipe|.*edge operator|.*pass$|exported module|
 
 def test_real_objects_and_their_copies_are_the_same() -> None:
     """The runner may copy an object before each use."""
-    real = _sibling("fingerprint_worker").real_objects()
+    real = _sibling("identity_worker").real_objects()
     checked = {name: make() for name, make in real.items() if not UNFAITHFUL.match(name)}
     assert len(checked) > 20
     for name, made in checked.items():

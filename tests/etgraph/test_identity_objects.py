@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from etgraph.fingerprint import Undescribable, describe, materialise, register_describer
+from etgraph.identity import Undescribable, describe, materialise, register_describer
 
 
 class Pass:
@@ -114,9 +114,9 @@ def test_a_describer_speaks_for_a_class_of_others(monkeypatch: pytest.MonkeyPatc
     """By class or by name, for subclasses too."""
     import sys
 
-    from etgraph.fingerprint import describe as _  # noqa: F401
+    from etgraph.identity import describe as _  # noqa: F401
 
-    monkeypatch.setattr(sys.modules["etgraph.fingerprint.describe"], "_REGISTERED", {})
+    monkeypatch.setattr(sys.modules["etgraph.identity.describe"], "_REGISTERED", {})
 
     class Foreign:
         def __init__(self) -> None:

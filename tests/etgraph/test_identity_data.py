@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from etgraph.fingerprint import Undescribable, describe
+from etgraph.identity import Undescribable, describe
 
 
 def dataset(last: float = 5.0) -> TensorDataset:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from blake3 import blake3
 
-from etgraph.fingerprint import origin
-from etgraph.fingerprint.description import Description
+from etgraph.identity import origin
+from etgraph.identity.description import Description
 
 if TYPE_CHECKING:
-    from etgraph.fingerprint.describe import Walk
+    from etgraph.identity.describe import Walk
 
 __all__ = ["describe_alone", "describe_plain", "file_digest"]
 
@@ -110,7 +110,7 @@ def mapping_children(walk: Walk, mapping: Any) -> tuple[tuple[str, Description],
 
 def describe_alone(walk: Walk, obj: Any) -> Description:
     """Describe a set element or a mapping key by itself: what was met before must not enter."""
-    from etgraph.fingerprint.describe import Walk
+    from etgraph.identity.describe import Walk
 
     alone = Walk("".join(walk.path) + " key ")
     alone.open = dict(walk.open)

@@ -38,12 +38,12 @@ what it is by `__etgraph_fingerprint__(self)`, a function by an attribute of tha
 """
 
 from etgraph.errors import Undescribable
-from etgraph.fingerprint.code import code_of
-from etgraph.fingerprint.data import materialise
-from etgraph.fingerprint.describe import describe, describe_module, register_describer
-from etgraph.fingerprint.description import Change, Description, differences
-from etgraph.fingerprint.files import describe_files_of
-from etgraph.fingerprint.origin import toolchain
+from etgraph.identity.code import code_of
+from etgraph.identity.data import materialise
+from etgraph.identity.describe import describe, describe_module, register_describer
+from etgraph.identity.description import Change, Description, differences
+from etgraph.identity.files import describe_files_of
+from etgraph.identity.origin import toolchain
 
 __all__ = [
     "Change",

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from etgraph.fingerprint import classes
-from etgraph.fingerprint.description import Description
+from etgraph.identity import classes
+from etgraph.identity.description import Description
 
 if TYPE_CHECKING:
-    from etgraph.fingerprint.describe import Walk
+    from etgraph.identity.describe import Walk
 
 __all__ = ["describe_nn_module"]
 

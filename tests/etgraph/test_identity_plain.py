@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etgraph.fingerprint import Undescribable, describe
+from etgraph.identity import Undescribable, describe
 
 
 class Colour(enum.Enum):

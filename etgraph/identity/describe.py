@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from etgraph.errors import Undescribable
-from etgraph.fingerprint import code, data, objects, plain, tensors
-from etgraph.fingerprint.description import Description
-from etgraph.fingerprint.reach import Reach
+from etgraph.identity import code, data, objects, plain, tensors
+from etgraph.identity.description import Description
+from etgraph.identity.reach import Reach
 
 __all__ = ["Walk", "describe", "describe_module", "register_describer"]
 
 DECLARE = (
     "Give its class a method __etgraph_fingerprint__(self) that returns plain data which says what it is, or "
-    "call etgraph.fingerprint.register_describer(cls, function) for a class that you do not own."
+    "call etgraph.identity.register_describer(cls, function) for a class that you do not own."
 )
 
 Handler = Callable[["Walk", Any], "Description | None"]

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import nn
 
-from etgraph.fingerprint import Undescribable, describe, describe_module, differences
+from etgraph.identity import Undescribable, describe, describe_module, differences
 
-WORKER = pathlib.Path(__file__).with_name("fingerprint_worker.py")
+WORKER = pathlib.Path(__file__).with_name("identity_worker.py")
 ROOT = pathlib.Path(__file__).parents[2]
 
 MODEL = """

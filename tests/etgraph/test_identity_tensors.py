@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from etgraph.fingerprint import Undescribable, describe
+from etgraph.identity import Undescribable, describe
 
 
 def base() -> torch.Tensor:
@@ -91,7 +91,7 @@ def test_every_layout_is_described_by_its_values(layout: Callable[[torch.Tensor]
 
 def test_a_large_strided_tensor_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces are only a way of reading: every element counts, and two layouts of a piece do not mix."""
-    from etgraph.fingerprint import tensors
+    from etgraph.identity import tensors
 
     t = torch.arange(3000, dtype=torch.int64).reshape(30, 100)[:, 1:]
     whole = tensors.hash_tensor(t)

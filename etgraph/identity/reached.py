@@ -8,14 +8,14 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from etgraph.fingerprint import origin
-from etgraph.fingerprint.description import Description
-from etgraph.fingerprint.files import describe_module_files, find_module
-from etgraph.fingerprint.instructions import References, references
-from etgraph.fingerprint.outside import why_outside
+from etgraph.identity import origin
+from etgraph.identity.description import Description
+from etgraph.identity.files import describe_module_files, find_module
+from etgraph.identity.instructions import References, references
+from etgraph.identity.outside import why_outside
 
 if TYPE_CHECKING:
-    from etgraph.fingerprint.describe import Walk
+    from etgraph.identity.describe import Walk
 
 __all__ = ["UNFOLLOWABLE", "library_leaf", "reached"]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from etgraph.fingerprint import Change, Description, describe, differences
+from etgraph.identity import Change, Description, describe, differences
 
 
 @dataclass

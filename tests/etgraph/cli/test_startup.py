@@ -1,0 +1,72 @@
+"""What starts fast: nothing heavy is imported to show help, to list, or to refuse a wrong request."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from etgraph.cli.app import COMMANDS
+
+HEAVY = ("torch", "executorch", "torchao", "numpy", "coremltools")
+REPORT = f"""
+import sys
+from etgraph.cli.app import invoke
+code = invoke(sys.argv[1:])
+print("imported:", [name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("--help", 0),
+        ("--version", 0),
+        ("run --help", 0),
+        ("inspect --help", 0),
+        ("list kinds", 0),
+        ("list stages", 0),
+        ("list recipes", 0),
+        ("list targets --json", 0),
+        ("run missing.py:x", 2),
+        ("run net.py", 2),
+        ("run net.py:make --to egde", 2),
+        ("run net.py:make --to edge -o x.pte", 2),
+        ("run net.py:make --shape 1,3", 2),
+    ],
+)
+def test_imports_neither_torch_nor_executorch(folder: Path, command: str, code: int) -> None:
+    done = subprocess.run([sys.executable, "-c", REPORT, *command.split()], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert done.stderr.splitlines()[-1] == "imported: []"
+
+
+def test_installed_command_answers(folder: Path) -> None:
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("etgraph")), "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("etgraph ")
+
+
+def test_every_command_has_help_with_examples(folder: Path) -> None:
+    import etgraph.cli.app as app
+
+    assert len(set(COMMANDS)) == len(COMMANDS)
+    for command in ("run", "plan", "inspect", "doctor", "demo", "list recipes", "list stages"):
+        done = subprocess.run(
+            [sys.executable, "-c", REPORT, *command.split(), "--help"], capture_output=True, text=True, check=True
+        )
+        assert "Example" in done.stdout, command
+        assert f"  etgraph {command}" in done.stdout, command
+    assert app.build() is not None
+
+
+def test_a_closed_pipe_is_no_traceback(folder: Path) -> None:
+    """`etgraph list stages | head -1`."""
+    shell = f"{sys.executable} -c 'from etgraph.cli import main; main()' list recipes | head -1"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
