@@ -10,7 +10,6 @@ from typing import Any
 import etgraph
 from etgraph.artifact import Artifact, Edge, Executorch, Inputs, Lowered
 from etgraph.errors import EtgraphError
-from etgraph.registry import registry
 
 
 @etgraph.service("inspect")
@@ -79,6 +78,6 @@ def _version(distribution: str) -> str | None:
 def _fingerprint(artifact: Artifact) -> dict[str, str | None]:
     """Return the fingerprint, or why there is none: not everything that can be run can be described."""
     try:
-        return {"fingerprint": registry.service("fingerprint")(artifact), "no_fingerprint": None}
+        return {"fingerprint": artifact.fingerprint, "no_fingerprint": None}
     except EtgraphError as error:
         return {"fingerprint": None, "no_fingerprint": error.problem}

@@ -85,7 +85,7 @@ def invoke(arguments: Sequence[str]) -> int:
         _stray_output(arguments).error(error)
         return error.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        print("etgraph: interrupted; no output file was written", file=sys.stderr)
+        print("etgraph: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader of a pipe left early, as `head` does. Python would complain again when it flushes at exit.

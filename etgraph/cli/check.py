@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from etgraph.cli.noise import native_stderr_hidden
+from etgraph.cli.noise import runtime_log_hidden
 from etgraph.cli.output import Output, table
 from etgraph.errors import BackendUnavailableError, UsageError
 
@@ -46,7 +46,7 @@ def verify(output: Output, result: Result) -> dict[str, Any]:
     A program that this host cannot execute is no failure: `done` is then false, with the reason.
     """
     try:
-        with native_stderr_hidden(verbose=output.verbose):
+        with runtime_log_hidden(verbose=output.verbose):
             found = result.verify()
     except BackendUnavailableError as error:
         output.warn(f"not verified: {error.problem}")

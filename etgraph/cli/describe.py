@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from etgraph.cli.output import size, table
+from etgraph.cli.output import counted, size, table
 
 __all__ = ["describe"]
 
@@ -73,8 +73,8 @@ def _counts(counts: Any) -> str:
 def _delegation(method: Mapping[str, Any]) -> Iterator[str]:
     if method.get("delegates"):
         nodes = method["nodes"]
-        yield f"delegates: {nodes['delegated']} nodes inside, {nodes['others']} outside"
-        rows = [(d["name"], d["backend"], f"{d['nodes']} nodes", size(d["bytes"])) for d in method["delegates"]]
+        yield f"delegates: {counted(nodes['delegated'], 'node')} inside, {nodes['others']} outside"
+        rows = [(d["name"], d["backend"], counted(d["nodes"], "node"), size(d["bytes"])) for d in method["delegates"]]
         yield from _indented(table(rows, right=(2, 3)).splitlines())
     if method.get("backends"):
         yield f"backends: {', '.join(method['backends'])}"
@@ -85,7 +85,8 @@ def _delegation(method: Mapping[str, Any]) -> Iterator[str]:
 def _weights(weights: Mapping[str, Any] | None) -> Iterator[str]:
     if not weights or not weights["count"]:
         return
-    yield f"weights: {weights['count']} tensors, {weights['numbers']:,} numbers, {size(weights['bytes'])}"
+    count = counted(weights["count"], "tensor")
+    yield f"weights: {count}, {counted(weights['numbers'], 'number')}, {size(weights['bytes'])}"
     rows = [
         (f"  {w['name']}", f"{w['dtype']}[{', '.join(map(str, w['shape']))}]", size(w["bytes"]))
         for w in weights["largest"]

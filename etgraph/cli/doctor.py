@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from etgraph.cli import options
-from etgraph.cli.noise import native_stderr_hidden
+from etgraph.cli.noise import runtime_log_hidden
 from etgraph.cli.output import Output, reporting, size, table
 from etgraph.errors import EtgraphWarning
 
@@ -109,7 +109,7 @@ def _environment(output: Output) -> dict[str, Any]:
     describe = registry.services.get("environment")
     if describe is None:
         return {"platform": "", "runtime": {"loads": False, "backends": [], "kernels": 0}, "backends": []}
-    with native_stderr_hidden(verbose=output.verbose):
+    with runtime_log_hidden(verbose=output.verbose):
         found: dict[str, Any] = describe()
     return found
 

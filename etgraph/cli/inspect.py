@@ -9,7 +9,7 @@ import typer
 from etgraph.cli import options
 from etgraph.cli.describe import describe
 from etgraph.cli.job import Asked, prepare
-from etgraph.cli.noise import native_stderr_hidden
+from etgraph.cli.noise import runtime_log_hidden
 from etgraph.cli.output import reporting
 
 __all__ = ["register"]
@@ -47,7 +47,7 @@ def inspect(
         asked = Asked.read(source, shape=shape, trust=trust)
         job = prepare(asked)
         artifact = artifact_of(job.source, job.arguments.get("example_inputs"), trust=trust)
-        with native_stderr_hidden(verbose=verbose):
+        with runtime_log_hidden(verbose=verbose):
             about: dict[str, Any] = registry.service("inspect")(artifact, graph=graph)
         output.say(describe(source, about))
         output.document({"source": source, **about})

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -16,7 +18,10 @@ from etgraph.errors import EtgraphWarning
 if TYPE_CHECKING:
     from etgraph.cli.output import Output
 
-__all__ = ["native_stderr_hidden", "only_what_matters"]
+#: `[cpuinfo_utils.cpp:71] Reading file ...`: a source file of the runtime and a line.
+_RUNTIME_LOG = re.compile(r"\[\w+\.(?:cpp|h):\d+\] ")
+
+__all__ = ["only_what_matters", "runtime_log_hidden"]
 
 
 @contextlib.contextmanager
@@ -47,30 +52,32 @@ def only_what_matters(output: Output) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def native_stderr_hidden(*, verbose: bool) -> Iterator[None]:
-    """Hide what C++ code writes to file descriptor 2 while the block runs; show it after all when the block fails.
+def runtime_log_hidden(*, verbose: bool) -> Iterator[None]:
+    """Hide the log lines of the ExecuTorch runtime while the block runs; show them after all when the block fails.
 
-    Loading the ExecuTorch runtime prints about files of other processors (executorch 1.5.1, `cpuinfo_utils.cpp`).
+    It logs from C++ as it loads, about files of other processors (executorch 1.5.1, `cpuinfo_utils.cpp`). Whatever
+    else is written to stderr meanwhile is shown when the block ends.
     """
     if verbose:
         yield
         return
-    with tempfile.TemporaryFile() as held:
+    with tempfile.TemporaryFile(buffering=0) as held:
         sys.stderr.flush()
         saved = os.dup(2)
         os.dup2(held.fileno(), 2)
+        failed = True
         try:
-            yield
-        except Exception:
-            _restore(saved)
-            held.seek(0)
-            os.write(2, held.read())
-            raise
+            # By file descriptor for what C++ writes, by object for what Python writes where sys.stderr is another file.
+            with contextlib.redirect_stderr(io.TextIOWrapper(held, write_through=True)) as python_side:
+                try:
+                    yield
+                    failed = False
+                finally:
+                    python_side.detach()
         finally:
-            _restore(saved)
+            os.dup2(saved, 2)
             os.close(saved)
-
-
-def _restore(saved: int) -> None:
-    sys.stderr.flush()
-    os.dup2(saved, 2)
+            held.seek(0)
+            for line in held.read().decode(errors="replace").splitlines():
+                if failed or not _RUNTIME_LOG.match(line):
+                    print(line, file=sys.stderr)

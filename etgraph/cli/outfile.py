@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from etgraph.cli.source import Reference
+from etgraph.cli.source import Reference, program_stem
 from etgraph.errors import UsageError
 
 __all__ = ["dump_folder", "file_name", "output_path"]
 
 _FINAL = (".pte", ".ptd", ".bpte")
 _INTERMEDIATE = (".etg", ".pt2")
+#: What a kind may be written under; every other one as `.etg` alone.
+_SUFFIXES = {"executorch": (".pte",), "exported": (".etg", ".pt2"), "quantized": (".etg", ".pt2")}
 
 
 def file_name(stem: str, kind: str) -> str:
@@ -39,25 +41,28 @@ def output_path(given: str | None, reference: Reference, kind: str) -> Path:
         path = path / file_name(reference.stem, kind)
     elif given is not None and given.endswith(("/", os.sep)):
         raise UsageError(f"-o {given} is a folder that does not exist", hint=f"Make it first: mkdir -p {given}")
-    _check_suffix(path, kind, reference)
+    _check_suffix(path, kind)
     _check_place(path)
     if reference.path is not None and path.exists() and path.samefile(reference.path):
         raise UsageError(f"-o {path} is SOURCE itself", hint="Give another name for the result.")
     return path
 
 
-def _check_suffix(path: Path, kind: str, reference: Reference) -> None:
+def _check_suffix(path: Path, kind: str) -> None:
+    allowed = _SUFFIXES.get(kind, (".etg",))
+    if path.suffix in allowed:
+        return
     suffix = path.suffix.lower()
-    if kind == "executorch" and suffix in _INTERMEDIATE:
-        raise UsageError(
-            f"-o {path}: {suffix} is the suffix of intermediate programs, and --to executorch makes a .pte",
-            hint=f"Name it {path.with_suffix('').stem}.pte, or stop earlier with --to.",
-        )
-    if kind != "executorch" and suffix in _FINAL:
-        raise UsageError(
-            f"-o {path}: {suffix} is the suffix of the final product, and --to {kind} makes an intermediate",
-            hint=f"Name it {file_name(path.stem, kind)}, or go on with --to executorch.",
-        )
+    if kind == "executorch":
+        why = "is the suffix of intermediate programs" if suffix in _INTERMEDIATE else "is not .pte"
+        good = path.with_name(f"{program_stem(path)}.pte")
+        hint = f"Name it {good}, or stop earlier with --to."
+    else:
+        why = "is the suffix of the final product" if suffix in _FINAL else f"is not {' or '.join(allowed)}"
+        good = path.with_name(file_name(program_stem(path), kind))
+        hint = f"Name it {good}, or go on with --to executorch."
+    made = "a .pte" if kind == "executorch" else "an intermediate"
+    raise UsageError(f"-o {path}: {path.suffix or 'no suffix'} {why}, and --to {kind} makes {made}", hint=hint)
 
 
 def _check_place(path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from etgraph.errors import EtgraphError, StageError
 
-__all__ = ["Output", "command_line", "invocation", "reporting", "seconds", "size", "table"]
+__all__ = ["Output", "command_line", "counted", "invocation", "reporting", "seconds", "size", "table"]
 
 #: The arguments of this invocation, without the program's name.
 invocation: ContextVar[tuple[str, ...]] = ContextVar("invocation", default=())
@@ -107,6 +107,10 @@ def reporting(*, as_json: bool = False, quiet: bool = False, verbose: bool = Fal
     except EtgraphError as error:
         output.error(error)
         raise typer.Exit(error.exit_code) from None
+    except KeyboardInterrupt:
+        # Here and not further out: Typer would turn it into an exit code and say nothing.
+        print("etgraph: interrupted; no output file was written", file=sys.stderr)
+        raise typer.Exit(130) from None
 
 
 def command_line(*, without: Sequence[str] = (), extra: Sequence[str] = ()) -> str:
@@ -125,12 +129,11 @@ def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right: S
     """
     import io
 
-    from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    laid = Table(box=box.SIMPLE if header else None, show_header=bool(header), show_edge=False, pad_edge=False)
+    laid = Table(box=None, show_header=bool(header), pad_edge=False, padding=(0, 2, 0, 0))
     for number in range(max((len(row) for row in (header, *rows)), default=0)):
         title = header[number] if header else ""
         laid.add_column(title, justify="right" if number in right else "left", no_wrap=True)
@@ -146,6 +149,11 @@ def size(count: int) -> str:
     from rich import filesize
 
     return filesize.decimal(count)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: `1 node`, `1,024 nodes`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def seconds(value: float) -> str:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["execute", "register", "show_result"]
 
+#: Reasons for running a step that go without saying.
+_UNREMARKABLE = ("the cache is off", "it has not run on this before", "asked to refresh")
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -175,15 +178,15 @@ def _written(result: Result, file: Path) -> dict[Path, int]:
 
 
 def _steps(result: Result) -> str:
-    off = "the cache is off"
+    """Return a line per step, and under each that ran why it was not reused."""
     rows = [
-        (
-            f"  {step.stage}",
-            step.outcome,
-            seconds(step.seconds),
-            size(step.peak_bytes) if step.peak_bytes else "",
-            "" if step.reason == off else step.reason,
-        )
+        (f"  {step.stage}", step.outcome, seconds(step.seconds), size(step.peak_bytes) if step.peak_bytes else "")
         for step in result.steps
     ]
-    return table(rows, header=("  stage", "", "time", "peak memory", ""), right=(2, 3))
+    head, *lines = table(rows, header=("  stage", "", "time", "peak memory"), right=(2, 3)).splitlines()
+    shown = [head]
+    for step, line in zip(result.steps, lines, strict=True):
+        shown.append(line)
+        if step.outcome == "ran" and step.reason not in _UNREMARKABLE:
+            shown.extend(f"      {reason}" for reason in step.reason.split("; "))
+    return "\n".join(shown)

@@ -19,7 +19,7 @@ from etgraph.cli.blame import user_traceback
 from etgraph.errors import UsageError
 from etgraph.recipes import closest
 
-__all__ = ["Reference", "load_object", "parse_source"]
+__all__ = ["Reference", "load_object", "parse_source", "program_stem"]
 
 _FORMS = "SOURCE is file.py:name, package.module:name, or a file that holds a program (.etg, .pt2, .pte)."
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -52,11 +52,15 @@ class Reference:
         if self.name:
             return self.name.rpartition(".")[2]
         assert self.path is not None
-        from etgraph.artifact import KINDS
+        return program_stem(self.path)
 
-        stem = self.path.stem
-        before, _, kind = stem.rpartition(".")
-        return before if before and kind in KINDS else stem
+
+def program_stem(path: Path) -> str:
+    """Return a file's name without its suffix and without the kind before it: `m` for `m.edge.etg`."""
+    from etgraph.artifact import KINDS
+
+    before, _, kind = path.stem.rpartition(".")
+    return before if before and kind in KINDS else path.stem
 
 
 def parse_source(given: str) -> Reference:

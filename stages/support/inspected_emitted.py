@@ -22,9 +22,28 @@ def describe(artifact: Executorch) -> dict[str, Any]:
     }
 
 
+#: What the schema of a `.pte` calls dtypes, in torch's words.
+_DTYPES = {
+    "byte": "uint8",
+    "char": "int8",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+}
+
+
+def _value(about: dict[str, Any]) -> dict[str, Any]:
+    if "dtype" not in about:
+        return dict(about)
+    return {**about, "dtype": _DTYPES.get(about["dtype"], about["dtype"])}
+
+
 def _method(about: dict[str, Any]) -> dict[str, Any]:
-    inputs = [{"name": str(i), **value, "mutated": False} for i, value in enumerate(about["inputs"])]
-    outputs = [{"name": str(i), "role": "output", **value} for i, value in enumerate(about["outputs"])]
+    inputs = [{"name": str(i), **_value(value), "mutated": False} for i, value in enumerate(about["inputs"])]
+    outputs = [{"name": str(i), "role": "output", **_value(value)} for i, value in enumerate(about["outputs"])]
     return {
         "inputs": inputs,
         "outputs": outputs,
