@@ -45,9 +45,7 @@ class EtgraphStoreBackend(StoreBackendBase):  # type: ignore[misc]  # joblib has
     #: The text of `contents` as joblib found it; of the class, because joblib asks once in a process.
     _code: str | None = None
 
-    def configure(
-        self, location: str, verbose: int = 0, backend_options: Mapping[str, Any] | None = None
-    ) -> None:
+    def configure(self, location: str, verbose: int = 0, backend_options: Mapping[str, Any] | None = None) -> None:
         """Take the directory and, from the options, `size_limit` in bytes (None: from the free space)."""
         self.location = location
         self.directory = StoreDirectory(Path(location))

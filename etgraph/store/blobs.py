@@ -68,9 +68,7 @@ def check_digest(digest: object) -> str:
     """
     if isinstance(digest, str) and _DIGEST.fullmatch(digest):
         return digest
-    raise UsageError(
-        f"Cache.store: a blob is named {digest!r}, and a BLAKE3 digest (64 hex digits) was wanted"
-    )
+    raise UsageError(f"Cache.store: a blob is named {digest!r}, and a BLAKE3 digest (64 hex digits) was wanted")
 
 
 class BlobDamaged(Damaged):
@@ -129,9 +127,7 @@ class Blobs:
         except (Damaged, OSError) as error:
             if is_shortage(error):
                 raise
-            self._directory.problem(
-                f"cached blob {digest[:12]} is damaged ({reason(error)}) and is set aside"
-            )
+            self._directory.problem(f"cached blob {digest[:12]} is damaged ({reason(error)}) and is set aside")
             self._directory.quarantine(self.path(digest))
             raise BlobDamaged(f"blob {digest[:12]}: {reason(error)}") from error
 
@@ -140,9 +136,7 @@ class Blobs:
         try:
             if status.st_size != size:
                 raise Damaged(f"it has {status.st_size} bytes instead of {size}")
-            view = (
-                _mapped(descriptor, size) if size >= MAPPED else memoryview(read_exactly(descriptor, 0, size))
-            )
+            view = _mapped(descriptor, size) if size >= MAPPED else memoryview(read_exactly(descriptor, 0, size))
         finally:
             os.close(descriptor)
         if digest_of([view]) != digest:

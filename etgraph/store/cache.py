@@ -47,9 +47,7 @@ class Cache:
         UsageError: an argument or an environment variable is not what it should be.
     """
 
-    def __init__(
-        self, directory: str | os.PathLike[str] | None = None, size_limit: int | str | None = None
-    ) -> None:
+    def __init__(self, directory: str | os.PathLike[str] | None = None, size_limit: int | str | None = None) -> None:
         self.directory: Path = cache_directory(directory)
         self._limit = asked_limit(size_limit)
         # joblib appends a folder of its own to a str, not to a Path.
@@ -60,9 +58,8 @@ class Cache:
         self._contents = self._memory.cache(contents, ignore=["build"])
         self._records = Records(self._backend.directory)
         self._held = threading.local()
-        # joblib's first question is always a miss: it notes the text of the function then. Not on a real
-        # lookup.
-        self._name("etgraph")
+        # joblib's first call in a process is always a miss: it notes the text of the function then.
+        self._backend.name_of(lambda: self.lookup("etgraph"))
 
     @property
     def size_limit(self) -> int:

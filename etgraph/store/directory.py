@@ -167,9 +167,7 @@ class StoreDirectory:
         return self.path / "tmp" / f"{os.getpid()}-{secrets.token_hex(12)}"
 
     def _write_file(self, path: Path, pieces: Iterable[bytes | memoryview], *, sync: bool) -> None:
-        flags = (
-            os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-        )
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, flags, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -268,7 +266,11 @@ class StoreDirectory:
         held: bool | None = None
         try:
             self._make_folders(self.path / "locks")
-            lock = FileLock(str(self.path / "locks" / name), timeout=timeout, mode=0o600)
+            path = self.path / "locks" / name
+            if path.is_symlink():
+                # filelock before 3.20 follows a link and empties what it leads to.
+                self.quarantine(path)
+            lock = FileLock(str(path), timeout=timeout, mode=0o600)
             lock.acquire()
             held = True
         except Timeout:

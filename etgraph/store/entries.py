@@ -23,7 +23,7 @@ __all__ = ["Contents", "Entries"]
 #: Seconds to wait for another process that publishes or sweeps.
 PUBLISHING = 60.0
 #: After so many stores the bytes are counted anew: what a killed process left is not in the running total.
-RECOUNT = 64
+RECOUNT = 256
 
 
 @dataclass(frozen=True)

@@ -86,9 +86,7 @@ class Entry:
             CacheEntryError: it is damaged or gone.
         """
         if self._document is None:
-            document = json.loads(
-                bytes(self._guarded(self._load_body).document).decode("utf-8", "surrogatepass")
-            )
+            document = json.loads(bytes(self._guarded(self._load_body).document).decode("utf-8", "surrogatepass"))
             self._document = document
         return self._document
 

@@ -127,9 +127,7 @@ def read_manifest(directory: StoreDirectory, name: str, descriptor: int, status:
     offset = _HEADER + length
     if status.st_size != offset + body_size:
         raise Damaged(f"it has {status.st_size} bytes instead of {offset + body_size}")
-    return Manifest(
-        fields["key"], fields["about"], fields["created"], fields["blobs"], offset, body_size, body_digest
-    )
+    return Manifest(fields["key"], fields["about"], fields["created"], fields["blobs"], offset, body_size, body_digest)
 
 
 def read_body(descriptor: int, manifest: Manifest) -> Body:

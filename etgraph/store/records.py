@@ -40,9 +40,7 @@ def read_record(directory: StoreDirectory, name: str) -> Any:
             payload = read_exactly(descriptor, _HEADER, status.st_size - _HEADER)
         finally:
             os.close(descriptor)
-        if head[: len(MAGIC)] != MAGIC or not directory.authentic(
-            bytes(head[len(MAGIC) :]), "record 1", name, payload
-        ):
+        if head[: len(MAGIC)] != MAGIC or not directory.authentic(bytes(head[len(MAGIC) :]), "record 1", name, payload):
             raise Damaged("it is not authentic")
         return json.loads(payload)
     except FileNotFoundError:

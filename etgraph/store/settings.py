@@ -73,11 +73,7 @@ def parse_size(value: int | str, origin: str) -> int:
     if isinstance(value, str):
         match = _SIZE.fullmatch(value.strip().lower())
         if match and match[2] in _UNITS:
-            return (
-                int(float(match[1]) * _UNITS[match[2]])
-                if "." in match[1]
-                else int(match[1]) * _UNITS[match[2]]
-            )
+            return int(float(match[1]) * _UNITS[match[2]]) if "." in match[1] else int(match[1]) * _UNITS[match[2]]
     raise UsageError(
         f"{origin} is {value!r}, and a size in bytes was wanted",
         hint='Give a whole number of bytes, or a number with a unit: "10GB", "500MiB".',
