@@ -157,9 +157,7 @@ def _write_plain(writer: Writer, value: Any, what: str) -> Any:
         raise refuse(writer.where, f"a {what} of type {e.args[0]}", "Use tensors and plain values.") from None
 
 
-def _finish(
-    writer: Writer, artifact: Artifact, meaning: dict[str, Any], emitted_debug: Any
-) -> dict[str, Any]:
+def _finish(writer: Writer, artifact: Artifact, meaning: dict[str, Any], emitted_debug: Any) -> dict[str, Any]:
     from stages.codec.symbols import finish_environments
 
     environments, environment_debug = finish_environments(writer)

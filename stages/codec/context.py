@@ -16,7 +16,12 @@ from etgraph.errors import ArtifactFileError, UsageError
 if TYPE_CHECKING:
     from etgraph.blobs import Blob, BlobSource
 
-__all__ = ["Reader", "Table", "Writer", "malformed", "refuse"]
+__all__ = ["Reader", "Table", "Writer", "malformed", "refuse", "words"]
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Split a table of names; hundreds of quoted names are hard to read."""
+    return tuple(text.split())
 
 
 def refuse(where: str, what: str, hint: str) -> UsageError:

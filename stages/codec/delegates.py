@@ -46,8 +46,7 @@ def _write_named_data(writer: Writer, output: Any) -> dict[str, Any] | None:
         "buffers": [write_blob(writer, _bytes_of(buffer)) for buffer in output.buffers],
         "pte": [[key, entry(value)] for key, value in output.pte_data.items()],
         "external": [
-            [name, [[key, entry(value)] for key, value in data.items()]]
-            for name, data in output.external_data.items()
+            [name, [[key, entry(value)] for key, value in data.items()]] for name, data in output.external_data.items()
         ],
     }
 

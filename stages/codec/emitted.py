@@ -20,9 +20,7 @@ def write_emitted(writer: Writer, artifact: Executorch) -> tuple[dict[str, Any],
     """Encode the program in two halves: the bytes as wholes are meaning, how they lie in pieces is not."""
     files = {"": artifact.pieces, **artifact.data_pieces}
     meaning = {"digests": [[name, digest_of(list(pieces))] for name, pieces in files.items()]}
-    debug: dict[str, Any] = {
-        "pieces": [[name, _write_pieces(writer, pieces)] for name, pieces in files.items()]
-    }
+    debug: dict[str, Any] = {"pieces": [[name, _write_pieces(writer, pieces)] for name, pieces in files.items()]}
     debug["maps"] = []
     for name, value in artifact.debug.items():
         try:
@@ -56,9 +54,7 @@ def _write_pieces(writer: Writer, pieces: Sequence[Buffer]) -> list[str]:
 
 def read_emitted(reader: Reader) -> dict[str, Any]:
     """Give the fields of an `Executorch` artifact; its pieces are views of the mapped file."""
-    files = {
-        name: [reader.blobs.view(d) for d in digests] for name, digests in reader.debug["emitted"]["pieces"]
-    }
+    files = {name: [reader.blobs.view(d) for d in digests] for name, digests in reader.debug["emitted"]["pieces"]}
     return {
         "pieces": files.pop(""),
         "data_pieces": files,

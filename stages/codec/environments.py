@@ -54,9 +54,7 @@ def write(writer: Writer, position: int, env: Any) -> tuple[dict[str, Any], dict
             for k, asserts in env.deferred_runtime_asserts.items()
         ],
         "divisible": sorted((expression(e) for e in env.divisible), key=str),
-        "source_to_var": {
-            k: expression(v) for k, v in env.source_to_var.items() if v in env.backed_var_to_val
-        },
+        "source_to_var": {k: expression(v) for k, v in env.source_to_var.items() if v in env.backed_var_to_val},
         "val_to_var": [[k, expression(v)] for k, v in env.val_to_var.items()],
         "unique_ids": sorted(env.unique_ids),
         "renamings": [[expression(k), expression(v)] for k, v in env.unbacked_renamings.items()],
@@ -67,8 +65,7 @@ def write(writer: Writer, position: int, env: Any) -> tuple[dict[str, Any], dict
     debug["symbols"] = [_write_facts(env, symbol, expression) for symbol in everything[len(own) :]]
     debug["names"] = [symbol.name for symbol in everything]
     debug["sources"] = [
-        [s for s in map(_write_source, env.var_to_sources.get(symbol, ())) if s is not None]
-        for symbol in everything
+        [s for s in map(_write_source, env.var_to_sources.get(symbol, ())) if s is not None] for symbol in everything
     ]
     debug["order"] = [everything.index(symbol) for symbol in env.var_to_range]
     return meaning, debug

@@ -116,9 +116,7 @@ def _load(path: Path, described: FileDescription, *, trust: bool, verify: bool) 
 def _head(path: Path) -> tuple[bytes, int]:
     try:
         if path.is_dir():
-            raise ArtifactFileError(
-                f"{path} is a folder, and a file is wanted", hint="Name the file inside it."
-            )
+            raise ArtifactFileError(f"{path} is a folder, and a file is wanted", hint="Name the file inside it.")
         with open(path, "rb") as file:
             return file.read(64), os.fstat(file.fileno()).st_size
     except OSError as e:
@@ -148,9 +146,7 @@ def _recognise_members(path: Path, archive: zipfile.ZipFile) -> FileDescription:
         text = archive.read("serialized_exported_program.json")
         major = _schema_major(text)
         if major >= 8:
-            raise _wrong(
-                path, "written by torch.export.save of torch 2.7 or older", "Load and save it with torch 2.8."
-            )
+            raise _wrong(path, "written by torch.export.save of torch 2.7 or older", "Load and save it with torch 2.8.")
         return _describe("exir", text, "executorch.exir.serde")
     if "ETRECORD_V0" in names:
         inside = [
@@ -164,9 +160,7 @@ def _recognise_members(path: Path, archive: zipfile.ZipFile) -> FileDescription:
             "etrecord", inside[0], f"an ETRecord with a program at {' and at '.join(inside)}", tuple(inside)
         )
     if "constants.pkl" in inner or any(name.startswith("code/") for name in inner):
-        raise _wrong(
-            path, "a TorchScript file", "Load the eager model and give it, or export it with torch.export."
-        )
+        raise _wrong(path, "a TorchScript file", "Load the eager model and give it, or export it with torch.export.")
     if "data.pkl" in inner:
         raise _wrong(
             path,
@@ -218,9 +212,7 @@ def _not_a_program(path: Path, head: bytes, size: int, form: str | None) -> Arti
     if head.startswith(_PICKLES):
         return _wrong(path, "a pickle", "Give the object itself, or a .etg, .pt2, .etrecord or .pte file.")
     if head[8:9] == b"{" or path.suffix == ".safetensors":
-        return _wrong(
-            path, "safetensors: weights, and no program", "Build the model and load the weights into it."
-        )
+        return _wrong(path, "safetensors: weights, and no program", "Build the model and load the weights into it.")
     text = not any(byte < 9 or 13 < byte < 32 for byte in head)
     what = "a text file" if text else "nothing that is known here"
     return _wrong(path, what, "Give a .etg, .pt2, .etrecord or .pte file, or file.py:name for a model.")

@@ -17,17 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from etgraph.errors import ArtifactFileError
+from stages.codec.context import words
 
 __all__ = ["check_crcs", "dangers_of_program", "targets_of_program"]
 
 #: What may be called in an expression about sizes: the printers of torch and sympy write nothing else.
 _CALLS = frozenset(
-    "Abs CeilDiv CeilToInt CleanDiv FloatPow FloatTrueDiv FloorDiv FloorToInt Identity IntTrueDiv "
-    "IsNonOverlappingAndDenseIndicator LShift Max Min Mod ModularIndexing PowByNatural PythonMod RShift RoundDecimal "
-    "RoundToInt ToFloat TruncToFloat TruncToInt Where Add Mul Pow Eq Ne Lt Le Gt Ge And Or Not Piecewise Rational "
-    "Integer Float Symbol Ge Unequality Equality StrictLessThan StrictGreaterThan LessThan GreaterThan floor ceiling "
-    "OpaqueUnaryFn_sqrt OpaqueUnaryFn_log2 OpaqueUnaryFn_exp OpaqueUnaryFn_log OpaqueUnaryFn_cos OpaqueUnaryFn_sin "
-    "sqrt max min abs".split()
+    words(
+        "Abs CeilDiv CeilToInt CleanDiv FloatPow FloatTrueDiv FloorDiv FloorToInt Identity IntTrueDiv "
+        "IsNonOverlappingAndDenseIndicator LShift Max Min Mod ModularIndexing PowByNatural PythonMod RShift "
+        "RoundDecimal RoundToInt ToFloat TruncToFloat TruncToInt Where Add Mul Pow Eq Ne Lt Le Gt Ge And Or "
+        "Not Piecewise Rational Integer Float Symbol Ge Unequality Equality StrictLessThan StrictGreaterThan "
+        "LessThan GreaterThan floor ceiling OpaqueUnaryFn_sqrt OpaqueUnaryFn_log2 OpaqueUnaryFn_exp "
+        "OpaqueUnaryFn_log OpaqueUnaryFn_cos OpaqueUnaryFn_sin sqrt max min abs"
+    )
 )
 _NODES = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Constant, ast.Name, ast.Load, ast.Call,

@@ -66,8 +66,7 @@ def load_etrecord(path: Path, kind: str, *, trust: bool) -> Artifact:
             found = {n.removeprefix(f"{_EDGE}/"): n for n in edge}
         parts = {
             method: tuple(
-                _member(path, archive, f"{name}{s}")
-                for s in ("", "_state_dict", "_constants", "_example_inputs")
+                _member(path, archive, f"{name}{s}") for s in ("", "_state_dict", "_constants", "_example_inputs")
             )
             for method, name in found.items()
         }
@@ -92,9 +91,7 @@ def _load_program(path: Path, parts: tuple[bytes, ...], trust: bool) -> Any:
         program = json.loads(parts[0])
         found, known = program["schema_version"]["major"], schema.SCHEMA_VERSION[0]
     except (ValueError, KeyError, TypeError) as e:
-        raise ArtifactFileError(
-            f"{path} is damaged: its program is no JSON of a program", hint="Make it again."
-        ) from e
+        raise ArtifactFileError(f"{path} is damaged: its program is no JSON of a program", hint="Make it again.") from e
     if found != known:
         raise ArtifactFileError(
             f"{path} has program schema {found}, and the installed executorch reads {known}",

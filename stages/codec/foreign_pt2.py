@@ -67,9 +67,7 @@ def _read_parts(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
         name = f"{prefix}data/sample_inputs/{model}.pt"
         parts["inputs"] = archive.read(name) if name in names else b""
     except (ValueError, KeyError, TypeError) as e:
-        raise ArtifactFileError(
-            f"{path} is damaged: {type(e).__name__} in its program", hint="Make it again."
-        ) from e
+        raise ArtifactFileError(f"{path} is damaged: {type(e).__name__} in its program", hint="Make it again.") from e
     if not isinstance(parts["program"], dict):
         raise ArtifactFileError(f"{path} is damaged: its program is not an object", hint="Make it again.")
     return parts
@@ -79,9 +77,7 @@ def _refuse_dangers(path: Path, parts: dict[str, Any]) -> None:
     dangers = dangers_of_program(parts["program"])
     for group in ("weights", "constants"):
         for name, payload in (parts[group] or {}).items():
-            if payload.get("use_pickle") or not str(payload.get("path_name", "")).startswith(
-                ("weight_", "tensor_")
-            ):
+            if payload.get("use_pickle") or not str(payload.get("path_name", "")).startswith(("weight_", "tensor_")):
                 dangers.append(f"the pickled {group.rstrip('s')} {name!r}")
     if any(name.startswith("data/aotinductor/") for name in parts["names"]):
         dangers.append("a compiled library of AOTInductor")
@@ -124,9 +120,7 @@ def _load_checked(path: Path, parts: dict[str, Any]) -> Any:
             else _legacy(reader, "constants", model, path)
         )
     program = _dict_to_dataclass(schema.ExportedProgram, parts["program"])
-    return ExportedProgramDeserializer(None).deserialize(
-        program, state, constants, _example_inputs(path, parts)
-    )
+    return ExportedProgramDeserializer(None).deserialize(program, state, constants, _example_inputs(path, parts))
 
 
 def _legacy(reader: Any, group: str, model: str, path: Path) -> Any:

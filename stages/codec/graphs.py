@@ -178,7 +178,7 @@ def write_owned(writer: Writer, module: Any) -> list[Any]:
     return owned
 
 
-class _NO_GRAPH:  # noqa: N801
+class _NO_GRAPH:
     nodes = ()
 
 

@@ -108,8 +108,7 @@ def write_prepared(writer: Writer, attrs: Any) -> dict[str, Any]:
     if older:
         raise refuse(writer.where, "a graph prepared in FX graph mode", "Prepare it with prepare_pt2e.")
     scopes = [
-        [name, path, kind if isinstance(kind, str) else None]
-        for name, (path, kind) in attrs.node_name_to_scope.items()
+        [name, path, kind if isinstance(kind, str) else None] for name, (path, kind) in attrs.node_name_to_scope.items()
     ]
     return {
         "scopes": scopes,

@@ -14,9 +14,9 @@ import operator
 from typing import Any
 
 from etgraph.errors import UsageError
-from stages.codec.context import Reader, Writer, malformed, refuse
+from stages.codec.context import Reader, Writer, malformed, refuse, words
 
-__all__ = ["function_name", "function_named", "register", "read_target", "write_target"]
+__all__ = ["function_name", "function_named", "read_target", "register", "write_target"]
 
 #: Namespace of an operator library to the modules that register it, the first that can be imported is enough.
 REGISTRIES: dict[str, tuple[str, ...]] = {
@@ -39,18 +39,18 @@ REGISTRIES: dict[str, tuple[str, ...]] = {
 
 _FUNCTIONS = {
     builtins: ("abs", "round", "max", "min", "int", "float", "bool", "len"),
-    math: ("acos asin asinh atan ceil cos cosh exp floor log log2 pow sin sinh sqrt tan tanh trunc").split(),
-    operator: (
-        "abs add and_ eq floordiv ge getitem gt index inv invert is_ is_not le lshift lt mod mul ne neg not_ or_ pos "
-        "pow rshift sub truediv truth xor"
-    ).split(),
+    math: words("acos asin asinh atan ceil cos cosh exp floor log log2 pow sin sinh sqrt tan tanh trunc"),
+    operator: words(
+        "abs add and_ eq floordiv ge getitem gt index inv invert is_ is_not le lshift lt mod mul ne neg not_ "
+        "or_ pos pow rshift sub truediv truth xor"
+    ),
 }
-_TORCH_FUNCTIONS = (
+_TORCH_FUNCTIONS = words(
     "torch.sym_int torch.sym_float torch.sym_ite torch.sym_max torch.sym_min torch.sym_not torch.sym_sqrt "
     "torch.sym_sum torch._sym_sqrt torch._C._set_grad_enabled torch.autograd.grad_mode.set_grad_enabled "
     "torch.amp.autocast_mode._enter_autocast torch.amp.autocast_mode._exit_autocast "
     "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless"
-).split()
+)
 
 
 @functools.cache

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.codec.context import Reader, Writer, malformed, refuse
+from stages.codec.context import Reader, Writer, malformed, refuse, words
 from stages.codec.graphs import check_path, read_graph_module, write_graph_module
 from stages.codec.specs import read_spec, read_tree, write_spec, write_tree
 from stages.codec.symbols import read_environment, read_expression, write_environment, write_expression
-from stages.codec.tensors import read_tensor, write_tensor
 from stages.codec.values import Unkept, read_value, write_value
 
 __all__ = ["read_program", "write_program"]
 
 _KNOWN = frozenset(
-    "_graph_module _graph_signature _state_dict _range_constraints _module_call_graph _example_inputs _constants "
-    "_verifiers _guards_code".split()
+    words(
+        "_graph_module _graph_signature _state_dict _range_constraints _module_call_graph _example_inputs "
+        "_constants _verifiers _guards_code"
+    )
 )
 _ARGUMENTS = (
     "TensorArgument",
@@ -56,9 +57,7 @@ def write_program(writer: Writer, program: Any) -> int:
         ],
         "environment": env,
         "calls": [_write_call(writer, entry) for entry in program.module_call_graph],
-        "example_inputs": None
-        if program.example_inputs is None
-        else write_tree(writer, program.example_inputs),
+        "example_inputs": None if program.example_inputs is None else write_tree(writer, program.example_inputs),
         "verifiers": [_write_verifier(writer, v) for v in program.verifiers],
     }
     return position
@@ -76,9 +75,7 @@ def _write_entry(writer: Writer, name: str, value: Any) -> Any:
     try:
         return write_value(writer, value)
     except Unkept as e:
-        raise refuse(
-            writer.where, f"a constant of type {e.args[0]}", "Replace it by tensors before export."
-        ) from None
+        raise refuse(writer.where, f"a constant of type {e.args[0]}", "Replace it by tensors before export.") from None
     finally:
         writer.where = where
 
@@ -86,12 +83,9 @@ def _write_entry(writer: Writer, name: str, value: Any) -> Any:
 def _write_signature(writer: Writer, signature: Any) -> dict[str, Any]:
     return {
         "inputs": [
-            [s.kind.name, _write_spec_argument(writer, s.arg), s.target, s.persistent]
-            for s in signature.input_specs
+            [s.kind.name, _write_spec_argument(writer, s.arg), s.target, s.persistent] for s in signature.input_specs
         ],
-        "outputs": [
-            [s.kind.name, _write_spec_argument(writer, s.arg), s.target] for s in signature.output_specs
-        ],
+        "outputs": [[s.kind.name, _write_spec_argument(writer, s.arg), s.target] for s in signature.output_specs],
     }
 
 
@@ -123,9 +117,7 @@ def _write_verifier(writer: Writer, verifier: Any) -> dict[str, Any]:
     if verifier.dialect in ("ATEN", "TRAINING", "OLD_EXIR_ATEN_DISABLED"):
         return {"dialect": verifier.dialect}
     if verifier.dialect not in ("EDGE", "OLD_EXIR_ATEN"):
-        raise refuse(
-            writer.where, f"a program of the dialect {verifier.dialect}", "Save it at exported or edge."
-        )
+        raise refuse(writer.where, f"a program of the dialect {verifier.dialect}", "Save it at exported or edge.")
     made = verifier()
 
     def names(ops: Any) -> list[str]:
@@ -191,9 +183,7 @@ def _read_ranges(reader: Reader, encoded: dict[str, Any]) -> dict[Any, Any]:
         return {}
     symbols = read_environment(reader, encoded["environment"]).etgraph_symbols
     return {
-        read_expression(symbols, key): ValueRanges(
-            read_expression(symbols, low), read_expression(symbols, high)
-        )
+        read_expression(symbols, key): ValueRanges(read_expression(symbols, low), read_expression(symbols, high))
         for key, low, high in encoded["ranges"]
     }
 

@@ -6,6 +6,7 @@ is registered under the name in the file; its library is imported only when it i
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 from collections import OrderedDict, defaultdict, deque, namedtuple
@@ -127,10 +128,8 @@ def _registered(name: str) -> Any:
     import torch.utils._pytree as pytree
 
     if name not in pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE and name.partition(".")[0] in _LIBRARIES:
-        try:
+        with contextlib.suppress(ImportError):
             importlib.import_module(name.rpartition(".")[0])
-        except ImportError:
-            pass
     if name not in pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE:
         raise UsageError(
             f"an input or output of the program is a {name}, which no module has registered as a container",
@@ -147,9 +146,7 @@ def write_tree(writer: Writer, tree: Any) -> Any:
     try:
         return [write_spec(writer, spec), [write_value(writer, leaf) for leaf in leaves]]
     except Unkept as e:
-        raise refuse(
-            writer.where, f"an example input of type {e.args[0]}", "Use tensors and plain values."
-        ) from None
+        raise refuse(writer.where, f"an example input of type {e.args[0]}", "Use tensors and plain values.") from None
 
 
 def read_tree(reader: Reader, encoded: Any) -> Any:

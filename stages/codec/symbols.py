@@ -10,26 +10,24 @@ import functools
 import json
 from typing import Any
 
-from stages.codec.context import Reader, Writer, malformed, refuse
+from stages.codec.context import Reader, Writer, malformed, refuse, words
 
 __all__ = ["read_environment", "read_expression", "read_symbolic", "write_expression", "write_symbolic"]
 
-_SYMPY = (
-    "Abs Add And Eq Equality GreaterThan Ge Gt LessThan Le Lt Mul Ne Not Or Piecewise Pow StrictGreaterThan "
-    "StrictLessThan Unequality ceiling floor"
-).split()
-_TORCH = (
-    "BitwiseFn_bitwise_and BitwiseFn_bitwise_or BitwiseFn_bitwise_xor CeilDiv CeilToInt CleanDiv FloatPow FloatTrueDiv "
-    "FloorDiv FloorToInt Identity IntTrueDiv IsNonOverlappingAndDenseIndicator LShift Max Min Mod ModularIndexing "
-    "OpaqueUnaryFn_acos OpaqueUnaryFn_asin OpaqueUnaryFn_asinh OpaqueUnaryFn_atan OpaqueUnaryFn_cos "
-    "OpaqueUnaryFn_cosh OpaqueUnaryFn_exp OpaqueUnaryFn_log OpaqueUnaryFn_log2 OpaqueUnaryFn_sin OpaqueUnaryFn_sinh "
-    "OpaqueUnaryFn_sqrt OpaqueUnaryFn_tan OpaqueUnaryFn_tanh PowByNatural PythonMod RShift RoundDecimal RoundToInt "
-    "ToFloat TruncToFloat TruncToInt Where"
-).split()
-_COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "And", "Or"})
-_ASSUMPTIONS = frozenset(
-    {"integer", "positive", "nonnegative", "negative", "real", "finite", "zero", "nonzero"}
+_SYMPY = words(
+    "Abs Add And Eq Equality GreaterThan Ge Gt LessThan Le Lt Mul Ne Not Or Piecewise Pow "
+    "StrictGreaterThan StrictLessThan Unequality ceiling floor"
 )
+_TORCH = words(
+    "BitwiseFn_bitwise_and BitwiseFn_bitwise_or BitwiseFn_bitwise_xor CeilDiv CeilToInt CleanDiv FloatPow "
+    "FloatTrueDiv FloorDiv FloorToInt Identity IntTrueDiv IsNonOverlappingAndDenseIndicator LShift Max "
+    "Min Mod ModularIndexing OpaqueUnaryFn_acos OpaqueUnaryFn_asin OpaqueUnaryFn_asinh OpaqueUnaryFn_atan "
+    "OpaqueUnaryFn_cos OpaqueUnaryFn_cosh OpaqueUnaryFn_exp OpaqueUnaryFn_log OpaqueUnaryFn_log2 "
+    "OpaqueUnaryFn_sin OpaqueUnaryFn_sinh OpaqueUnaryFn_sqrt OpaqueUnaryFn_tan OpaqueUnaryFn_tanh "
+    "PowByNatural PythonMod RShift RoundDecimal RoundToInt ToFloat TruncToFloat TruncToInt Where"
+)
+_COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "And", "Or"})
+_ASSUMPTIONS = frozenset({"integer", "positive", "nonnegative", "negative", "real", "finite", "zero", "nonzero"})
 _PYTYPES: dict[str, type] = {"int": int, "float": float, "bool": bool}
 
 

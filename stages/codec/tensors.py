@@ -67,8 +67,7 @@ def _check_plain(writer: Writer, tensor: Any) -> None:
         raise refuse(
             writer.where,
             f"a tensor of the subclass {type(tensor).__module__}.{type(tensor).__qualname__}",
-            "Unwrap it before export, for torchao with "
-            "torchao.utils.unwrap_tensor_subclass(model), or dequantize it.",
+            "Unwrap it before export, for torchao with torchao.utils.unwrap_tensor_subclass(model), or dequantize it.",
         )
     if tensor.layout is not torch.strided or tensor.device.type != "cpu":
         raise refuse(

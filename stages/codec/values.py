@@ -68,9 +68,7 @@ def _write_other(writer: Writer, value: Any) -> Any:
         return {type(value).__name__: str(value).removeprefix("torch.")}
     if type(value) is TensorMetadata:
         return {"meta": [write_value(writer, v) for v in value]}
-    if isinstance(
-        value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator)
-    ):
+    if isinstance(value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator)):
         return {"op": write_target(writer, value)}
     return _write_rare(writer, value)
 
