@@ -47,7 +47,9 @@ def _model(name: str) -> tuple[Any, tuple[Any, ...]]:
     if name == "vit-base":
         config = transformers.ViTConfig()
     else:
-        config = transformers.ViTConfig(hidden_size=192, num_hidden_layers=4, intermediate_size=768, num_attention_heads=3)
+        config = transformers.ViTConfig(
+            hidden_size=192, num_hidden_layers=4, intermediate_size=768, num_attention_heads=3
+        )
     return transformers.ViTForImageClassification(config).eval(), (torch.randn(1, 3, 224, 224),)
 
 
@@ -126,7 +128,17 @@ def main() -> None:
         save_theirs = time.perf_counter() - start
         load_theirs, peak_theirs = _load(f"serde.load({theirs!r})")
         size_theirs = os.path.getsize(theirs)
-        print(json.dumps({"way": "exir.serde", "save_s": save_theirs, "load_s": load_theirs, "file": size_theirs, "peak": peak_theirs}))
+        print(
+            json.dumps(
+                {
+                    "way": "exir.serde",
+                    "save_s": save_theirs,
+                    "load_s": load_theirs,
+                    "file": size_theirs,
+                    "peak": peak_theirs,
+                }
+            )
+        )
         print(json.dumps({"save_ratio": save_theirs / save, "load_ratio": load_theirs / load}))
 
 

@@ -128,7 +128,7 @@ def test_other_files_are_refused_in_one_clear_error(tmp_path, content):
     """What is no container is not read as one."""
     path = tmp_path / "x"
     path.write_bytes(content)
-    with pytest.raises(ArtifactFileError, match="not an etgraph file|damaged"):
+    with pytest.raises(ArtifactFileError, match=r"not an etgraph file|damaged"):
         container.read(path)
     with pytest.raises(ArtifactFileError):
         container.peek(path)
@@ -295,5 +295,3 @@ def test_any_blobs_and_document_round_trip(tmp_path_factory, blobs, extra):
     opened = container.read(path)
     assert opened.document == {**extra, "kind": "lowered"}
     assert [opened.copy(digest_of(blob)) for blob in blobs] == blobs
-
-
