@@ -93,12 +93,16 @@ class Cache:
         """As `lookup`, but cheap: the manifest is verified now, the document and blobs when they are asked
         for.
 
-        For planning, and to follow the fingerprints of steps whose bytes are not needed. The entry does not
-        count as used. Its `document` and `blob` raise `CacheEntryError` where they turn out damaged or gone.
+        For planning, and to follow the fingerprints of steps whose bytes are not needed; the entry counts as used,
+        because without it the steps after it could not be found. Its `document` and `blob` raise `CacheEntryError`
+        where they turn out damaged or gone.
         """
         name = self._name(key)
         entry = self._backend.entries.find(name, verify=False) if self.usable else None
-        return entry if entry is not None and entry.key == key else None
+        if entry is None or entry.key != key:
+            return None
+        entry.touch()
+        return entry
 
     def store(
         self,

@@ -81,9 +81,7 @@ class Entries:
                 if replaced:
                     continue
                 return None
-            with contextlib.suppress(OSError):
-                stamp = self.directory.next_stamp()
-                os.utime(entry.path, ns=(stamp, stamp))
+            entry.touch()
             return entry
         return None
 

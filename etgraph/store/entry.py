@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -134,6 +135,12 @@ class Entry:
             return False
         self._body = None
         return True
+
+    def touch(self) -> None:
+        """Count it as used now."""
+        with contextlib.suppress(OSError):
+            stamp = self._directory.next_stamp()
+            os.utime(self.path, ns=(stamp, stamp))
 
     def in_place(self) -> bool:
         """The file that was read still has its name: neither evicted nor stored again since."""
