@@ -12,6 +12,7 @@ from etgraph.artifact import Artifact
 from etgraph.declaration import Report, reporting
 from etgraph.errors import EtgraphError, StageError
 from etgraph.held import Held
+from etgraph.identity import describe
 from etgraph.memo import Memo, Outcome
 from etgraph.memory import PeakMemory
 from etgraph.planner import Plan, PlannedStep
@@ -162,15 +163,20 @@ def _run(planned: PlannedStep, given: Artifact) -> Artifact:
 def own_copies(options: Mapping[str, Any]) -> dict[str, Any]:
     """Copy options for one use: partitioners, passes and configs keep state from one program to the next.
 
-    What cannot be copied (a generator, a data loader with workers) is handed over as it is.
+    A copy is used only where it can be shown to be what was copied: `deepcopy` turns an edge operator into its ATen
+    operator without a word, and refuses a partitioner that holds a mapping proxy. What cannot be copied, or has no
+    description, is handed over as it is.
     """
-    copied = {}
-    for name, value in options.items():
-        try:
-            copied[name] = copy.deepcopy(value)
-        except Exception:
-            copied[name] = value
-    return copied
+    return {name: _own_copy(value) for name, value in options.items()}
+
+
+def _own_copy(value: Any) -> Any:
+    try:
+        copied = copy.deepcopy(value)
+        same = describe(copied).digest == describe(value).digest
+    except Exception:
+        return value
+    return copied if same else value
 
 
 def failure(planned: PlannedStep, given: Artifact, error: Exception) -> StageError:
