@@ -38,6 +38,10 @@ def malformed(what: str, given: object) -> ArtifactFileError:
     )
 
 
+#: Made once: `json.dumps` with separators makes an encoder at each call.
+_KEYS = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
 @dataclass
 class Table:
     """Encoded values, each once, known by their position."""
@@ -47,7 +51,7 @@ class Table:
 
     def add(self, encoded: Any) -> int:
         """Give the position of a value; a new one is appended."""
-        key = json.dumps(encoded, separators=(",", ":"))
+        key = _KEYS.encode(encoded)
         position = self._positions.setdefault(key, len(self.rows))
         if position == len(self.rows):
             self.rows.append(encoded)

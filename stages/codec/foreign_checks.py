@@ -109,18 +109,34 @@ def _is_size_expression(text: Any) -> bool:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    for node in ast.walk(tree):
-        if not isinstance(node, _NODES):
-            return False
-        if isinstance(node, ast.Call) and not (
-            isinstance(node.func, ast.Name) and node.func.id in _CALLS and not node.keywords
-        ):
-            return False
-        if isinstance(node, ast.Constant) and not isinstance(node.value, (int, float, bool)):
-            return False
-        if isinstance(node, ast.Name) and (not _SYMBOL.match(node.id)):
-            return False
-    return True
+    named = {id(n.args[0]) for n in ast.walk(tree) if _is_symbol(n)}
+    return all(_is_size_node(node, id(node) in named) for node in ast.walk(tree))
+
+
+def _is_size_node(node: ast.AST, names_a_symbol: bool) -> bool:
+    if isinstance(node, ast.keyword):
+        return isinstance(node.value, ast.Constant) and isinstance(node.value.value, (bool, int))
+    if not isinstance(node, _NODES):
+        return False
+    if isinstance(node, ast.Call):
+        plain = isinstance(node.func, ast.Name) and node.func.id in _CALLS
+        return plain and (not node.keywords or _is_symbol(node))
+    if isinstance(node, ast.Constant):
+        return names_a_symbol or isinstance(node.value, (int, float, bool))
+    return not isinstance(node, ast.Name) or bool(_SYMBOL.match(node.id))
+
+
+def _is_symbol(node: ast.AST) -> bool:
+    """Tell whether a node is `Symbol('s0', ...)` with a plain name, as torch prints a symbol with assumptions."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "Symbol"
+        and len(node.args) == 1
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
+        and bool(_SYMBOL.match(node.args[0].value))
+    )
 
 
 def _is_guard(text: Any) -> bool:

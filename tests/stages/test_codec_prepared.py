@@ -24,6 +24,7 @@ def test_calibrated_then_saved_then_converted_gives_the_same_program(tmp_path):
     assert final_bytes(again, "xnnpack") == final_bytes(here, "xnnpack")
 
 
+@pytest.mark.slow
 def test_trained_after_loading_is_trained_the_same(tmp_path):
     """QAT: one step of training on the loaded graph gives the weights and outputs of one on the original."""
     from torchao.quantization.pt2e import move_exported_model_to_eval, move_exported_model_to_train
