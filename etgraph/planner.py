@@ -170,6 +170,7 @@ class _Planner:
                     hint=f"Leave path at 'auto', or ask for {self.recipe.way!r}.",
                 )
             self.way = self.recipe.way
+        self._reasons = refusal.Reasons(request, graph, self.way)
 
     def plan(self) -> Plan:
         required = self._required_kinds()
@@ -354,13 +355,8 @@ class _Planner:
     # -- reasons ---------------------------------------------------------------------------------------------------
 
     def _choice(self, kind: str, chosen: Stage) -> Choice:
-        rejected = refusal.rejected_alternatives(chosen, kind, self.request, self.graph, self.way)
-        return Choice(
-            subject=f"from {kind}",
-            chosen=chosen.name,
-            reason=refusal.reason_for(chosen, kind, self.request, self.way, rejected),
-            rejected=rejected,
-        )
+        reason, rejected = self._reasons.of(chosen, kind)
+        return Choice(subject=f"from {kind}", chosen=chosen.name, reason=reason, rejected=rejected)
 
     def _note_idle_path(self, edges: list[tuple[str, Stage]]) -> None:
         if self.request.path != "auto" and not any(stage.way == self.way for _, stage in edges):

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from etgraph.planner import Request
 
 __all__ = [
+    "Reasons",
     "no_way",
     "pass_too_late",
-    "reason_for",
-    "rejected_alternatives",
     "too_late",
     "why_inadmissible",
 ]
@@ -48,61 +47,70 @@ def why_inadmissible(stage: Stage, request: Request, way: str) -> str:
     return ""
 
 
-def rejected_alternatives(
-    chosen: Stage,
-    kind: str,
-    request: Request,
-    graph: StageGraph,
-    way: str,
-) -> Rejected:
-    """Return the stages that could have stood in place of the chosen one, each with why it does not."""
-    target = chosen.result_of(kind)
-    towards = nx.ancestors(graph, request.goal) | {request.goal}
-    found: dict[str, str] = {}
-    for _, after, data in graph.out_edges(kind, data=True):
-        stage: Stage = data["stage"]
-        if stage is chosen or after == kind:
-            continue
-        if after not in towards:
-            found[stage.name] = f"it gives {after}, which is past {request.goal}"
-            continue
-        found[stage.name] = why_inadmissible(stage, request, way) or _passed_over(
-            stage, after, chosen, target, request, graph
-        )
-    for _, _, data in graph.in_edges(target, data=True):
-        stage = data["stage"]
-        if stage.attached or kind in stage.consumes or stage.name in found or not chosen.way:
-            continue
-        if stage.way and stage.way != chosen.way:
-            found[stage.name] = f"it starts from {either(list(stage.consumes))}, and the program is at {kind}"
-    return tuple(sorted(found.items()))
+class Reasons:
+    """Why each stage on the way was chosen, and why others were not; what is asked often is worked out once."""
 
+    def __init__(self, request: Request, graph: StageGraph, way: str) -> None:
+        self._request = request
+        self._graph = graph
+        self._way = way
+        self._towards = nx.ancestors(graph, request.goal) | {request.goal}
+        self._insisted = {
+            through: nx.ancestors(graph, through.kind) | {through.kind}
+            for through in request.recipe.through
+            if through.kind not in request.passed and through.kind in self._towards
+        }
 
-def _passed_over(stage: Stage, after: str, chosen: Stage, target: str, request: Request, graph: StageGraph) -> str:
-    insisted = [t for t in request.recipe.through if t.kind not in request.passed]
-    for through in insisted:
-        misses = after != through.kind and not nx.has_path(graph, after, through.kind)
-        if misses and nx.has_path(graph, through.kind, request.goal):
-            return f"it would pass by {through.kind}, and recipe {request.recipe.name} {through.does}"
-    if after == target:
-        return f"it costs more ({stage.cost:g} against {chosen.cost:g})"
-    if target == request.goal or nx.has_path(graph, target, after):
-        return f"the way through {target} is needed or cheaper"
-    return f"the way through {after} costs more"
+    def of(self, chosen: Stage, kind: str) -> tuple[str, Rejected]:
+        """Return why a stage leaves a kind on the way, and each stage that could have stood in its place."""
+        rejected: dict[str, str] = {}
+        open_to_choice = False
+        for _, after, data in self._graph.out_edges(kind, data=True):
+            stage: Stage = data["stage"]
+            if stage is chosen or after == kind:
+                continue
+            if after not in self._towards:
+                rejected[stage.name] = f"it gives {after}, which is past {self._request.goal}"
+                continue
+            why = why_inadmissible(stage, self._request, self._way)
+            open_to_choice |= not why
+            rejected[stage.name] = why or self._passed_over(stage, after, chosen, chosen.result_of(kind))
+        rejected |= self._starting_elsewhere(chosen, kind, rejected)
+        return self._reason(chosen, kind, bool(rejected), open_to_choice), tuple(sorted(rejected.items()))
 
+    def _passed_over(self, stage: Stage, after: str, chosen: Stage, target: str) -> str:
+        for through, before in self._insisted.items():
+            if after not in before:
+                return f"it would pass by {through.kind}, and recipe {self._request.recipe.name} {through.does}"
+        if after == target:
+            return f"it costs more ({stage.cost:g} against {chosen.cost:g})"
+        return f"the way through {after} costs more"
 
-def reason_for(chosen: Stage, kind: str, request: Request, way: str, rejected: Rejected) -> str:
-    """Say why a stage is on the way."""
-    target = chosen.result_of(kind)
-    if way and chosen.way == way:
-        if request.path == way:
-            return f"path={way!r} was asked for"
-        return request.recipe.way_reason or f"recipe {request.recipe.name} can only go the {way} way"
-    if not rejected:
-        return f"the only stage from {kind} towards {request.goal}"
-    if target == request.goal and all("which is past" in why for _, why in rejected):
-        return f"asked to stop at {target}, and only {chosen.name} gives it"
-    return chosen.note or f"the cheapest way from {kind} that recipe {request.recipe.name} allows"
+    def _starting_elsewhere(self, chosen: Stage, kind: str, rejected: dict[str, str]) -> dict[str, str]:
+        """Return the other way to the same kind, where it begins at a kind that is not passed here."""
+        if not chosen.way:
+            return {}
+        found = {}
+        for _, _, data in self._graph.in_edges(chosen.result_of(kind), data=True):
+            stage: Stage = data["stage"]
+            other_way = stage.way and stage.way != chosen.way
+            if other_way and kind not in stage.consumes and stage.name not in rejected:
+                found[stage.name] = f"it starts from {either(list(stage.consumes))}, and the program is at {kind}"
+        return found
+
+    def _reason(self, chosen: Stage, kind: str, any_rejected: bool, open_to_choice: bool) -> str:
+        request, target = self._request, chosen.result_of(kind)
+        if self._way and chosen.way == self._way:
+            if request.path == self._way:
+                return f"path={self._way!r} was asked for"
+            return request.recipe.way_reason or f"recipe {request.recipe.name} can only go the {self._way} way"
+        if target == request.goal and any(after != target for after in self._graph.successors(target)):
+            return f"asked to stop at {target}, which it gives"
+        if not any_rejected:
+            return f"the only stage from {kind} towards {request.goal}"
+        if not open_to_choice:
+            return f"the only stage from {kind} towards {request.goal} that recipe {request.recipe.name} allows"
+        return chosen.note or f"the cheapest way from {kind} that recipe {request.recipe.name} allows"
 
 
 def too_late(request: Request, through: Through, graph: StageGraph) -> PlanError:
