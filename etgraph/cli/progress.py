@@ -55,4 +55,6 @@ class Progress:
         if self._current is not None:
             task = next(task for task in self._bars.tasks if task.id == self._current)
             self._bars.update(self._current, description=f"{task.description} (stopped)")
+        # What a run did is printed as a table when it is done; after a failure these lines are all there is.
+        self._bars.live.transient = kind is None
         self._bars.stop()

@@ -27,11 +27,13 @@ class Dump:
         self.folder = folder
         self.stem = stem
         self.files: list[Path] = []
+        self.finished = 0
 
     def __call__(self, event: Event) -> None:
         """Write what a step gave, once it has finished."""
         if event.name != "step_finished":
             return
+        self.finished += 1
         kind = str(event.planned.produces)
         if self.folder is None or kind == "module" or event.artifact is None:
             return
@@ -40,19 +42,17 @@ class Dump:
         self.files.append(path)
 
 
-def add_resume_command(error: StageError, job: Job, file: Path, dump: Dump, *, cached: bool) -> None:
-    """Give a stage's failure the command that goes on from the last good artifact, as part of its hint.
-
-    Args:
-        cached: the run went through the cache, so that the same command finds what was finished.
-    """
-    kind = str(error.last_good.kind) if error.last_good is not None else "module"
-    if kind == "module" or kind == job.kind:
+def add_resume_command(error: StageError, job: Job, file: Path, dump: Dump) -> None:
+    """Give a stage's failure the command that goes on from the last good artifact, as part of its hint."""
+    last = error.last_good
+    kind = str(last.kind) if last is not None else ""
+    if not dump.finished or kind == "module":
         command, how = command_line(without=("--refresh",)), "Nothing was finished before it. To try again:"
     elif dump.files:
         command = _from_file(dump.files[-1], job, file)
         how = f"To go on from the last good artifact, at {kind}:"
-    elif cached:
+    elif last is not None and last._load is not None:
+        # It can be loaded again, so it is in the cache; a step that could not be described is not.
         command = command_line(without=("--refresh",))
         how = f"To go on from the last good artifact, at {kind}, which is in the cache:"
     else:

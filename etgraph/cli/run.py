@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -125,7 +126,7 @@ def execute(output: Output, job: Job, file: Path, dump: Dump, *, verify: bool) -
         try:
             result = etgraph.run(job.source, **job.arguments, on_event=on_event)
         except StageError as error:
-            add_resume_command(error, job, file, dump, cached=job.asked.cache is not False)
+            add_resume_command(error, job, file, dump)
             raise
     outcome = check.verify(output, result) if verify else None
     result.save(file)
@@ -188,5 +189,5 @@ def _steps(result: Result) -> str:
     for step, line in zip(result.steps, lines, strict=True):
         shown.append(line)
         if step.outcome == "ran" and step.reason not in _UNREMARKABLE:
-            shown.extend(f"      {reason}" for reason in step.reason.split("; "))
+            shown.extend(f"      {reason}" for reason in re.split(r"; |\n\s*", step.reason))
     return "\n".join(shown)

@@ -35,7 +35,7 @@ def test_names(folder: Path, out: str | None, kind: str, wanted: str) -> None:
     ("out", "kind", "problem", "hint"),
     [
         ("x.pte", "edge", ".pte is the suffix of the final product", "x.edge.etg"),
-        ("x.PTE", "lowered", ".pte is the suffix of the final product", "x.lowered.etg"),
+        ("x.PTE", "lowered", ".PTE is the suffix of the final product", "x.lowered.etg"),
         ("x.ptd", "exported", ".ptd is the suffix of the final product", "x.exported.etg"),
         ("x.etg", "executorch", ".etg is the suffix of intermediate programs", "x.pte"),
         ("x.edge.etg", "executorch", ".etg is the suffix of intermediate programs", "x.pte"),

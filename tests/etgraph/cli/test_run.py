@@ -15,6 +15,9 @@ from etgraph.cli.check import passes
 
 from .conftest import Etgraph, check_golden, normalised
 
+#: The command line in a process of its own.
+ETGRAPH = (sys.executable, "-c", "from etgraph.cli import main; main()")
+
 
 def files_in(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if "__pycache__" not in path.parts}
@@ -170,6 +173,15 @@ def test_after_a_failure_the_cache_resumes_by_the_same_command(etgraph_cli: Etgr
     assert resume_command(answer.err) == "etgraph run net.py:broken --recipe portable -o 'a b.pte'"
 
 
+def test_after_a_failure_what_could_not_be_cached_is_not_said_to_be(folder: Path, etgraph_cli: Etgraph) -> None:
+    """A cache that cannot be written is no failure of a run, and nothing to resume from."""
+    (folder / "file").touch()
+    answer = etgraph_cli("run", "net.py:broken", "--recipe", "portable", "--cache-dir", "file")
+    assert answer.code == 1
+    assert "in the cache" not in answer.err
+    assert "--dump-stages broken.stages" in resume_command(answer.err)
+
+
 def test_after_a_failure_without_cache_the_command_keeps_artifacts(etgraph_cli: Etgraph) -> None:
     answer = etgraph_cli("run", "net.py:broken", "--recipe", "portable", "--no-cache")
     assert resume_command(answer.err).endswith("--no-cache --dump-stages broken.stages")
@@ -315,7 +327,7 @@ def make():
 def test_interrupted_run_leaves_nothing(folder: Path, number: signal.Signals, code: int) -> None:
     """A real signal to a real process in the middle of a stage."""
     (folder / "sleeper.py").write_text(SLEEPER)
-    command = [sys.executable, "-c", "from etgraph.cli import main; main()", "run", "sleeper.py:make", "-o", "x.pte"]
+    command = [*ETGRAPH, "run", "sleeper.py:make", "-o", "x.pte"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (folder / "started").exists():
         assert process.poll() is None, process.communicate()
@@ -331,12 +343,43 @@ def test_interrupted_run_leaves_nothing(folder: Path, number: signal.Signals, co
 
 def test_fresh_process_prints_no_noise_of_upstream(folder: Path) -> None:
     """What torchao, pytree, XNNPACK and the C++ runtime print when they are loaded stays hidden."""
-    command = [sys.executable, "-c", "from etgraph.cli import main; main()"]
+
     done = subprocess.run(
-        [*command, "run", "net.py:make", "--verify", "--no-cache", "--recipe", "xnnpack_fp32"],
+        [*ETGRAPH, "run", "net.py:make", "--verify", "--no-cache", "--recipe", "xnnpack_fp32"],
         capture_output=True,
         text=True,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert normalised(done.stdout) == (Path(__file__).parent / "golden" / "run_verify.txt").read_text()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals of POSIX")
+def test_terminal_shows_each_step_and_then_the_table_alone(folder: Path) -> None:
+    """On a terminal the steps are seen as they run; in a pipe (every other test) there is nothing of it."""
+    import pty
+
+    master, slave = pty.openpty()
+    command = [
+        sys.executable,
+        "-c",
+        "from etgraph.cli import main; main()",
+        "run",
+        "net.py:make",
+        "--recipe",
+        "portable",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "TERM": "xterm"})
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(master, 1 << 16)
+        except OSError:  # Linux's word for the end of a terminal
+            break
+    out = process.communicate()[0].decode()
+    assert process.returncode == 0
+    assert b"2/3 to_edge" in shown
+    assert b"3/3 to_executorch (ran)" in shown
+    assert "3/3" not in out
+    assert "wrote make.pte" in out
