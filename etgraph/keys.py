@@ -21,8 +21,8 @@ from typing import Any
 
 from blake3 import blake3
 
-from etgraph.identity import Description, describe, describe_files_of, differences, toolchain
 from etgraph.held import Held
+from etgraph.identity import Description, describe, describe_files_of, differences, toolchain
 from etgraph.owncode import describe_own_code
 from etgraph.planner import PlannedStep
 from etgraph.recipes import Deferred

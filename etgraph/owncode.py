@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 
 from etgraph.errors import Undescribable
-from etgraph.identity import Description
 from etgraph.hashing import hasher
+from etgraph.identity import Description
 
 __all__ = ["PACKAGES", "describe_own_code"]
 

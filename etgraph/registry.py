@@ -22,9 +22,11 @@ from etgraph.recipes import Recipe, closest
 
 __all__ = [
     "ENTRY_POINT_GROUP",
-    "Codec", "RecipeEntry",
+    "Codec",
+    "RecipeEntry",
     "Registry",
-    "codec", "recipe",
+    "codec",
+    "recipe",
     "recipe_adapter",
     "recognizer",
     "registry",

@@ -12,9 +12,9 @@ from typing import Any
 
 from etgraph.artifact import Artifact, Executorch, Module, Provenance, Source
 from etgraph.errors import UsageError
-from etgraph.identity import Description, toolchain
 from etgraph.hashing import hasher
 from etgraph.held import Held, identity_of
+from etgraph.identity import Description, toolchain
 from etgraph.inputs import dynamic_shapes_by_method, samples_by_method
 from etgraph.recipes import closest
 from etgraph.registry import registry

@@ -125,7 +125,7 @@ def test_a_pass_that_comes_too_late_is_refused(world):
 
 
 def test_a_path_that_is_ruled_out_names_the_stages_and_the_reasons(world):
-    with pytest.raises(PlanError, match="blooms|bloom: recipe plain does not name it"):
+    with pytest.raises(PlanError, match="bloom: recipe plain does not name it"):
         plan(world, goal="flower")
 
 

@@ -90,7 +90,7 @@ def test_a_state_dict_is_told_apart():
 
 
 def test_torchscript_is_told_apart():
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="jit"):
         scripted = torch.jit.trace(torch.nn.Linear(2, 2), torch.zeros(1, 2))
     with pytest.raises(UsageError, match="TorchScript"):
         etgraph.detect(scripted)
