@@ -10,9 +10,10 @@ from typing import Any
 
 from etgraph import planner
 from etgraph.artifact import KINDS, Artifact, Kind, Source
+from etgraph.calibration import Calibration
+from etgraph.combine import combine
 from etgraph.errors import UsageError
 from etgraph.held import Held
-from etgraph.inputs import samples_by_method
 from etgraph.memo import Memo, opened
 from etgraph.planner import Plan, Request
 from etgraph.recipes import Recipe, closest
@@ -49,17 +50,19 @@ def run(
         source: a module, an ExportedProgram, an EdgeProgramManager, a mapping of methods, a path, an artifact.
         example_inputs: a tuple of positional inputs, a list of such samples, `etgraph.Inputs(*args, **kwargs)`, or a
             mapping from method to one of these. The first sample is traced with; all are verified with.
-        recipe: a `Recipe`, the name of one, or one of upstream's; `xnnpack_fp32` when not given.
+        recipe: a `Recipe`, the name of one, one of upstream's, or a list of these, which are combined in that order;
+            `xnnpack_fp32` when not given.
         to: the kind to end at.
         path: `auto`, `combined` or `split`.
         dynamic_shapes: as `torch.export.export` takes them, or a mapping from method to that.
         constant_methods: method name to the constant that it returns.
-        calibration_inputs: samples for static quantization, as `example_inputs`.
+        calibration_inputs: samples for static quantization: a list, a function that returns an iterable, a generator,
+            a DataLoader, or a mapping from method to one of these. Planning reads none of them.
         cache: True for the user's cache, an `etgraph.Cache`, or False for none.
         refresh: build everything anew, and store it.
         check_cache: build what is in the cache too, and compare; raises `CacheMismatchError`.
         keep: kinds whose artifacts stay in memory, for `result[kind]`.
-        on_event: called with an `Event` as steps start and finish.
+        on_event: called with an `Event` as steps start, report progress and finish.
         trust: load a foreign file even if that may run code which is inside it.
 
     Raises:
@@ -69,7 +72,8 @@ def run(
     store = opened(cache)
     held = hold(source, example_inputs, dynamic_shapes, constant_methods, trust=trust, cache=store)
     memo = Memo(store, refresh=refresh, check=check_cache) if store is not None else None
-    made = _planned(held, recipe, to, path, calibration_inputs, memo)
+    calibration = _calibration(source, held, calibration_inputs)
+    made = _planned(held, recipe, to, path, calibration, memo)
     unknown = sorted(set(keep) - set(made.kinds))
     if unknown:
         raise UsageError(
@@ -88,7 +92,11 @@ def run(
         again = Memo(store) if store is not None else None
         return execute(replace(made, steps=made.steps[: last + 1]), held, memo=again)[0]
 
-    last, steps, kept = execute(made, held, memo=memo, on_event=on_event, keep=keep)
+    calibration.start()
+    try:
+        last, steps, kept = execute(made, held, memo=memo, on_event=on_event, keep=keep)
+    finally:
+        calibration.release()
     problems = tuple(store.problems) if store is not None else ()
     return Result(artifact=last, plan=made, steps=steps, held=held, kept=kept, rebuild=rebuild, cache_problems=problems)
 
@@ -115,7 +123,7 @@ def plan(
     store = opened(cache)
     held = hold(source, example_inputs, dynamic_shapes, constant_methods, trust=trust, cache=store)
     memo = Memo(store, refresh=refresh, check=check_cache) if store is not None else None
-    return _planned(held, recipe, to, path, calibration_inputs, memo)
+    return _planned(held, recipe, to, path, _calibration(source, held, calibration_inputs), memo)
 
 
 def _state_of(held: Held) -> Any:
@@ -126,11 +134,14 @@ def _state_of(held: Held) -> Any:
     return state(held.artifact()) if state is not None else None
 
 
-def _planned(held: Held, recipe: Any, to: str, path: str, calibration_inputs: Any, memo: Memo | None) -> Plan:
+def _calibration(source: Any, held: Held, given: Any) -> Calibration:
+    if given is None and isinstance(source, Source):
+        given = source.calibration_inputs
+    return Calibration(given, held.methods, lambda: held.artifact().example_inputs)
+
+
+def _planned(held: Held, recipe: Any, to: str, path: str, calibration: Calibration, memo: Memo | None) -> Plan:
     registry.load_plugins()
-    supplied = {}
-    if calibration_inputs is not None:
-        supplied["calibration_inputs"] = samples_by_method(calibration_inputs, held.methods)
     request = Request(
         start=held.kind,
         provenance=held.provenance,
@@ -138,7 +149,8 @@ def _planned(held: Held, recipe: Any, to: str, path: str, calibration_inputs: An
         goal=_kind_named(to),
         recipe=get_recipe(DEFAULT_RECIPE if recipe is None else recipe),
         path=path,
-        supplied=supplied,
+        supplied={"calibration_inputs": calibration},
+        in_hand=held.artifact,
     )
     made = planner.make(request, registry.stages)
     for step in made.steps:
@@ -146,6 +158,9 @@ def _planned(held: Held, recipe: Any, to: str, path: str, calibration_inputs: An
             step.definition.check(held.artifact())
     if path == "auto" and memo is not None and not memo.refresh:
         made = _by_way_of_the_cache(made, held, memo)
+    used = any(value is calibration for step in made.steps for value in step.options.values())
+    if calibration.given and not used:
+        made = replace(made, notes=(*made.notes, "calibration inputs were given, and no step on the way calibrates"))
     if recipe is None and made.steps:
         made = replace(made, notes=(f"no recipe was given, so {DEFAULT_RECIPE} is meant", *made.notes))
     return made
@@ -192,9 +207,17 @@ def get_recipe(given: Any, **options: Any) -> Recipe:
     """Return a recipe by name, from one of upstream's recipe objects, or as it is.
 
     Args:
-        given: a `Recipe`, a name that `etgraph list recipes` shows, an upstream `ExportRecipe` or `RecipeType`.
+        given: a `Recipe`, a name that `etgraph list recipes` shows, an upstream `ExportRecipe` or `RecipeType`; or a
+            list of these, which are combined in that order.
         options: what the recipe can be asked to vary, such as `group_size=32`.
     """
+    if isinstance(given, list | tuple):
+        if options:
+            raise UsageError(
+                f"options {', '.join(options)} were given for a list of recipes",
+                hint="Give them to the recipe that has them: [etgraph.get_recipe(name, option=...), ...].",
+            )
+        return combine([get_recipe(one) for one in given])
     if isinstance(given, Recipe):
         if options:
             raise UsageError(f"options {', '.join(options)} were given for recipe {given.name}, already made")
