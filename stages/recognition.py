@@ -155,17 +155,10 @@ def _is_lowered(program: Any) -> bool:
 
 def _quantizes(program: Any) -> bool:
     """Whether quantize or dequantize operators are in a program or in what it delegated."""
-    from stages.support.programs import all_nodes, delegates_of, namespace_of
+    from stages.support.prepared import quantizes
+    from stages.support.programs import delegates_of
 
-    def has_operators(nodes: Any) -> bool:
-        return any(
-            node.op == "call_function"
-            and namespace_of(node.target) in ("quantized_decomposed", "torchao")
-            and "quantize" in str(node.target)
-            for node in nodes
-        )
-
-    if has_operators(all_nodes(program)):
+    if quantizes(program):
         return True
     if program.dialect != "EDGE":
         return False
@@ -206,6 +199,7 @@ def _recognise_eager(given: Any) -> Artifact | None:
     import torch
 
     from stages.support.eager import is_method_of_module
+    from stages.support.prepared import is_observer
 
     if isinstance(given, type) and issubclass(given, torch.nn.Module):
         raise UsageError(
@@ -222,16 +216,8 @@ def _recognise_eager(given: Any) -> Artifact | None:
     if not isinstance(given, torch.nn.Module):
         return None
     if isinstance(given, torch.fx.GraphModule):
-        if any(_observes(child) for child in given.modules()):
+        if any(is_observer(child) for child in given.modules()):
             return Prepared(methods={"forward": given})
         if any("quantize" in str(n.target) and "quantized_decomposed" in str(n.target) for n in given.graph.nodes):
             return Module(methods={"forward": given}, provenance=(Provenance(stage="recognised", kind="quantized"),))
     return Module(methods={"forward": given})
-
-
-def _observes(module: Any) -> bool:
-    """Whether a module is an observer or a fake-quantize module, of torchao's PT2E or of torch.ao."""
-    return any(
-        base.__name__ in ("ObserverBase", "FakeQuantizeBase", "AffineQuantizedObserverBase")
-        for base in type(module).__mro__
-    )
