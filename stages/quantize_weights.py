@@ -1,0 +1,63 @@
+"""Quantize an eager module with torchao's `quantize_`, and capture it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import etgraph
+from etgraph.artifact import Module, Quantized
+from etgraph.errors import StageError
+
+
+def _has_samples(model: Module) -> None:
+    from stages.support.capture import check_samples
+
+    check_samples(model)
+
+
+@etgraph.stage(on_request=True, cost=2.0, check=_has_samples)
+def quantize_weights(
+    model: Module,
+    *,
+    config: Any,
+    filter_fn: Callable[[Any, str], bool] | None = None,
+    in_place: bool = False,
+    strict: bool = False,
+    eval_mode: bool = False,
+) -> Quantized:
+    """Replace weights by quantized ones in the eager module, and capture each method with `torch.export.export`.
+
+    Args:
+        model: the eager modules.
+        config: a torchao configuration, as `quantize_` takes it; or a mapping with `weight_bits` (1 to 8),
+            `group_size` (None: one scale per output channel), and `activations` (`int8_dynamic`, or None to leave them
+            as they are).
+        filter_fn: called with a submodule and its name; says whether to quantize it. Linear layers when not given.
+        in_place: change the caller's own modules, for models of which a second copy does not fit in memory.
+        strict: trace with TorchDynamo.
+        eval_mode: capture as `model.eval()` would.
+
+    Raises:
+        StageError: nothing was quantized in any method.
+    """
+    from dataclasses import replace
+
+    from stages.support.capture import capture
+    from stages.support.prepared import quantizes
+    from stages.support.weight_quantization import quantize_modules
+
+    methods = quantize_modules(model.methods, config, filter_fn, in_place=in_place)
+    programs = capture(replace(model, methods=methods), strict=strict, eval_mode=eval_mode)
+    without = [method for method, program in programs.items() if not quantizes(program)]
+    if len(without) == len(programs):
+        name = "the configuration" if isinstance(config, Mapping) else type(config).__name__
+        raise StageError(
+            f"{name} quantized nothing in {', '.join(without)}",
+            stage="quantize_weights",
+            hint="By default linear layers are quantized; say by filter_fn which modules to take. A group size must "
+            "divide the number of input features.",
+        )
+    for method in without:
+        etgraph.warn(f"method {method!r} has nothing that was quantized")
+    return model.become(Quantized, methods=programs)

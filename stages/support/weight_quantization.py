@@ -1,0 +1,78 @@
+"""torchao's `quantize_` on eager modules, and its configurations from plain data."""
+
+from __future__ import annotations
+
+import copy
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from etgraph.errors import UsageError
+from etgraph.recipes import closest
+
+_SETTINGS = ("weight_bits", "group_size", "activations")
+
+
+def quantize_modules(
+    methods: Mapping[str, Any], config: Any, filter_fn: Callable[[Any, str], bool] | None, *, in_place: bool
+) -> dict[str, Any]:
+    """Return modules (or bound methods of modules) with quantized weights; a module of several methods is done once."""
+    from torchao.quantization import quantize_
+    from torchao.utils import unwrap_tensor_subclass
+
+    # One deepcopy over all methods, so that modules and weights that they share stay shared.
+    own = dict(methods) if in_place else copy.deepcopy(dict(methods))
+    owners = {id(owner): owner for owner in map(_owner, own.values())}
+    for owner in owners.values():
+        quantize_(owner, torchao_config(config), filter_fn)
+        # As upstream does: exported with the subclass left in, XNNPACK took weight-only layers and computed noise.
+        unwrap_tensor_subclass(owner)
+    return own
+
+
+def _owner(method: Any) -> torch.nn.Module:
+    owner: torch.nn.Module = method.__self__ if isinstance(method, types.MethodType) else method
+    return owner
+
+
+def torchao_config(config: Any) -> Any:
+    """Return the torchao configuration that a mapping of settings stands for; a configuration is returned as it is."""
+    if not isinstance(config, Mapping):
+        return config
+    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, IntxWeightOnlyConfig
+    from torchao.quantization.granularity import PerAxis, PerGroup
+
+    for name in config:
+        if name not in _SETTINGS:
+            raise UsageError(
+                f"weights cannot be quantized with a setting {name!r}{closest(name, _SETTINGS)}",
+                hint=f"Settings: {', '.join(_SETTINGS)}.",
+            )
+    bits, group_size, activations = (config.get(name) for name in _SETTINGS)
+    if bits not in range(1, 9):
+        raise UsageError(f"weight_bits is {bits!r}", hint="Give a whole number from 1 to 8.")
+    if group_size is not None and (not isinstance(group_size, int) or group_size < 1):
+        raise UsageError(
+            f"group_size is {group_size!r}", hint="Give a whole number, or None for one scale per channel."
+        )
+    granularity = PerAxis(0) if group_size is None else PerGroup(group_size)
+    dtype = getattr(torch, f"int{bits}")
+    if activations == "int8_dynamic":
+        return Int8DynamicActivationIntxWeightConfig(weight_dtype=dtype, weight_granularity=granularity)
+    if activations is not None:
+        raise UsageError(f"activations is {activations!r}", hint="Give 'int8_dynamic', or None.")
+    return IntxWeightOnlyConfig(weight_dtype=dtype, granularity=granularity)
+
+
+class QuantizeWeights:
+    """A source transform that quantizes weights, for a recipe that goes on to quantize the exported program too."""
+
+    def __init__(self, config: Any, filter_fn: Callable[[Any, str], bool] | None) -> None:
+        self.config = config
+        self.filter_fn = filter_fn
+
+    def __call__(self, module: Any) -> Any:
+        """Quantize in place; the stage that calls this copies."""
+        return quantize_modules({"module": module}, self.config, self.filter_fn, in_place=True)["module"]
