@@ -2,74 +2,34 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 import etgraph
 from etgraph.errors import UsageError
-from etgraph.recipes import Through, closest
-
-#: Where upstream's providers are, by how the values of their RecipeTypes begin (executorch 1.5). The registry of
-#: upstream knows a provider only after its module was imported.
-PROVIDERS = {
-    "xnnpack": "executorch.backends.xnnpack.recipes",
-    "coreml": "executorch.backends.apple.coreml.recipes",
-    "coreai": "executorch.backends.apple.coreai.recipes",
-    "qnn": "executorch.backends.qualcomm.recipes",
-    "arm": "executorch.backends.arm.recipes",
-    "ethos": "executorch.backends.arm.recipes",
-    "tosa": "executorch.backends.arm.recipes",
-    "vgf": "executorch.backends.arm.recipes",
-}
+from etgraph.recipes import Through
 
 
 @etgraph.recipe_adapter
 def adapt(given: Any, options: Mapping[str, Any]) -> etgraph.Recipe | None:
     """Turn one of upstream's recipes, or the name of one, into a recipe of etgraph's."""
     if isinstance(given, str):
-        module = PROVIDERS.get(given.partition("_")[0])
-        if module is None:
-            return None
-        given = _type_named(given, module)
-    if "executorch.export.recipe" not in sys.modules:
+        from stages.support.upstream_types import type_named
+
+        given = type_named(given)
+    if given is None or "executorch.export.recipe" not in sys.modules:
         return None
     from executorch.export import ExportRecipe
     from executorch.export.recipe import RecipeType
 
+    from stages.support.upstream_types import made
+
     if isinstance(given, RecipeType):
-        try:
-            given = ExportRecipe.get_recipe(given, **options)
-        except (ValueError, TypeError, ImportError) as error:
-            raise UsageError(f"upstream cannot make its recipe {given.value}: {error}") from error
+        given = made(given, options)
     elif isinstance(given, ExportRecipe) and options:
         raise UsageError(f"options {', '.join(options)} were given for a recipe that is already made")
     return from_export_recipe(given) if isinstance(given, ExportRecipe) else None
-
-
-def _type_named(name: str, module: str) -> Any:
-    try:
-        provider = importlib.import_module(module)
-    except ImportError as error:
-        raise UsageError(
-            f"recipe {name!r} belongs to {module}, which cannot be imported here: {error}",
-            hint="Install what the message names; `etgraph doctor` shows which backends can be used here.",
-        ) from error
-    from executorch.export.recipe import RecipeType
-
-    known = {
-        member.value: member
-        for value in vars(provider).values()
-        if isinstance(value, type) and issubclass(value, RecipeType) and value is not RecipeType
-        for member in value
-    }
-    if name not in known:
-        raise UsageError(
-            f"{module} has no recipe {name!r}{closest(name, known)}",
-            hint=f"It has: {', '.join(sorted(known))}.",
-        )
-    return known[name]
 
 
 def from_export_recipe(upstream: Any) -> etgraph.Recipe:
@@ -77,12 +37,14 @@ def from_export_recipe(upstream: Any) -> etgraph.Recipe:
     from executorch.export import LoweringRecipe
     from executorch.export.recipe import Mode
 
+    from stages.support.upstream_quantization import quantizing_stages
+
     name = upstream.name or "an unnamed ExportRecipe"
-    _refuse_quantization(name, upstream.quantization_recipe)
     if upstream.mode is not Mode.RELEASE:
         etgraph.warn(f"recipe {name}: mode={upstream.mode.value!r} has no effect, upstream as here")
     lowering = upstream.lowering_recipe or LoweringRecipe()
-    stages: dict[str, dict[str, Any]] = {"torch_export": {"strict": upstream.strict}}
+    stages, through = quantizing_stages(name, upstream)
+    stages["torch_export"] = {"strict": upstream.strict, **stages.get("torch_export", {})}
     if upstream.aten_transform_passes:
         stages["aten_passes"] = {"passes": list(upstream.aten_transform_passes)}
     if lowering.edge_transform_passes:
@@ -95,13 +57,19 @@ def from_export_recipe(upstream: Any) -> etgraph.Recipe:
     if lowering.edge_manager_transform_passes:
         place = "edge_manager_passes" if split or not lowering.partitioners else "lowered_manager_passes"
         stages[place] = {"passes": list(lowering.edge_manager_transform_passes)}
-    _refuse_pipeline(name, pipeline, lowering)
+    _refuse_pipeline(name, pipeline, lowering, upstream.quantization_recipe)
     if not lowering.partitioners:
-        return etgraph.Recipe(name=name, stages=stages)
-    return _delegating(name, stages, lowering, split)
+        return etgraph.Recipe(name=name, stages=stages, through=through)
+    return _delegating(name, stages, through, lowering, split)
 
 
-def _delegating(name: str, stages: dict[str, dict[str, Any]], lowering: Any, split: bool) -> etgraph.Recipe:
+def _delegating(
+    name: str,
+    stages: dict[str, dict[str, Any]],
+    through: tuple[Through, ...],
+    lowering: Any,
+    split: bool,
+) -> etgraph.Recipe:
     given = lowering.partitioners
     classes = {
         type(p).__name__: None for chosen in (given.values() if isinstance(given, Mapping) else [given]) for p in chosen
@@ -117,28 +85,25 @@ def _delegating(name: str, stages: dict[str, dict[str, Any]], lowering: Any, spl
     return etgraph.Recipe(
         name=name,
         stages=stages,
-        through=(Through("lowered", f"delegates by {', '.join(classes)}", instead="portable"),),
+        through=(
+            *through,
+            Through("lowered", f"delegates by {', '.join(classes)}", instead="portable"),
+        ),
         way="split" if split else "",
         way_reason="its pipeline_stages name to_edge and to_backend" if split else "",
     )
 
 
-def _refuse_quantization(name: str, quantization: Any) -> None:
-    import dataclasses
+def _refuse_pipeline(name: str, pipeline: set[str], lowering: Any, quantization: Any) -> None:
+    from stages.support.upstream_quantization import missing_from_pipeline
 
-    if quantization is None:
-        return
-    given = [f.name for f in dataclasses.fields(quantization) if getattr(quantization, f.name)]
-    if given:
-        raise UsageError(
-            f"recipe {name} quantizes ({', '.join(given)}), which etgraph cannot do yet",
-            hint="Quantize with torchao first and give the quantized program, or take a recipe without quantization.",
-        )
-
-
-def _refuse_pipeline(name: str, pipeline: set[str], lowering: Any) -> None:
     if not pipeline:
         return
+    for field, stage in missing_from_pipeline(quantization, pipeline).items():
+        raise UsageError(
+            f"recipe {name} has {field}, and its pipeline_stages do not name {stage}, so that upstream would drop them",
+            hint=f"Add {stage} to pipeline_stages, or take {field} out.",
+        )
     known = {
         "SOURCE_TRANSFORM",
         "QUANTIZE",
