@@ -93,7 +93,7 @@ def load_file(
 
 def _load(path: Path, described: FileDescription, *, trust: bool, verify: bool) -> Artifact:
     if described.form == "etgraph":
-        from stages.codec.artifacts import decode
+        from etgraph.encoding import decode
 
         opened = container.read(path, verify=verify)
         try:
