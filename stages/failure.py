@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -11,10 +10,9 @@ from typing import Any
 
 import etgraph
 from etgraph.artifact import Artifact
+from stages.support.source_lines import is_library, line_of
 
-_FILE_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)(?:\n\s+(?P<code>.+))?')
 _OPERATOR = re.compile(r"\b(?:torch\._ops\.|torch\.ops\.)?(\w+)(?:::|\.)(\w+)(?:\.(\w+))?\b")
-_LIBRARIES = tuple({sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")})
 _OURS = tuple(str(Path(package).resolve().parent) for package in (etgraph.__file__, __file__) if package)
 
 
@@ -99,29 +97,15 @@ def _node_named_in(message: str, given: Artifact) -> tuple[str, Any] | None:
     return None
 
 
-def line_of(stack_trace: str) -> str:
-    """Return the innermost line of user code in a formatted stack, as `model.py:12 in forward: x = f(x)`."""
-    lines = [m for m in _FILE_LINE.finditer(stack_trace) if not _is_library(m["file"])]
-    if not lines:
-        return ""
-    last = lines[-1]
-    code = f": {last['code'].strip()}" if last["code"] else ""
-    return f"{last['file']}:{last['line']} in {last['function']}{code}"
-
-
 def _user_frame(error: BaseException) -> str:
     import linecache
 
     for frame, number in _frames(error):
         name = frame.f_code.co_filename
-        if not _is_library(name) and not name.startswith(_OURS) and not name.startswith("<"):
+        if not is_library(name) and not name.startswith(_OURS) and not name.startswith("<"):
             code = linecache.getline(name, number).strip()
             return f"{name}:{number} in {frame.f_code.co_name}" + (f": {code}" if code else "")
     return ""
-
-
-def _is_library(path: str) -> bool:
-    return path.startswith(_LIBRARIES) or path.startswith("<")
 
 
 def _hint(message: str) -> str:

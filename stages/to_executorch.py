@@ -76,8 +76,8 @@ def _tell_of_missing_kernels(program: Edge | Lowered, emitted: Executorch) -> No
     """Warn of operators for which ExecuTorch's own kernel libraries have nothing: the runtime says only 0x14."""
     from executorch.runtime import Runtime
 
-    from stages.failure import line_of
     from stages.support.programs import all_nodes
+    from stages.support.source_lines import line_of
 
     known = Runtime.get().operator_registry.operator_names
     for method, described in emitted.methods.items():

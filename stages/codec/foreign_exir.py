@@ -119,7 +119,7 @@ def _load_program(path: Path, parts: tuple[bytes, ...], trust: bool) -> Any:
 
 
 def _artifact(path: Path, programs: dict[str, Any], wrote: str) -> Artifact:
-    from stages.recognition import recognise
+    from stages.support.kinds import artifact_of
 
     options = []
     for method, program in programs.items():
@@ -132,7 +132,7 @@ def _artifact(path: Path, programs: dict[str, Any], wrote: str) -> Artifact:
                 ),
                 stacklevel=2,
             )
-    artifact = recognise(programs)
+    artifact = artifact_of(programs)
     if artifact is None:
         raise ArtifactFileError(f"{path} holds no program that is known here")
     import dataclasses

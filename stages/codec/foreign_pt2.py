@@ -39,9 +39,9 @@ def load_pt2(path: Path, *, trust: bool) -> Artifact:
         raise
     except Exception as e:
         raise wrap(path, e, f"torch.export.save of torch {program.get('torch_version', '?')}") from e
-    from stages.recognition import recognise
+    from stages.support.kinds import artifact_of
 
-    artifact = recognise(loaded)
+    artifact = artifact_of(loaded)
     if artifact is None:
         raise ArtifactFileError(f"{path} holds no program that is known here")
     return artifact

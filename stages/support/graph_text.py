@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
 
-from stages.failure import line_of
+from stages.support.source_lines import line_of
 
 
 def target_name(target: Any) -> str:
