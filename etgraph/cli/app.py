@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from etgraph.cli.output import Output, invocation
+from etgraph.cli.output import Output, invocation, reader_left
 from etgraph.errors import EtgraphError, UsageError
 
 __all__ = ["COMMANDS", "build", "invoke"]
@@ -88,8 +87,7 @@ def invoke(arguments: Sequence[str]) -> int:
         print("etgraph: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of a pipe left early, as `head` does. Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        reader_left()
         return 141
 
 

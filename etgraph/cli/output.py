@@ -12,7 +12,7 @@ from typing import Any
 
 from etgraph.errors import EtgraphError, StageError
 
-__all__ = ["Output", "command_line", "counted", "invocation", "reporting", "seconds", "size", "table"]
+__all__ = ["Output", "command_line", "counted", "invocation", "reader_left", "reporting", "seconds", "size", "table"]
 
 #: The arguments of this invocation, without the program's name.
 invocation: ContextVar[tuple[str, ...]] = ContextVar("invocation", default=())
@@ -104,6 +104,10 @@ def reporting(*, as_json: bool = False, quiet: bool = False, verbose: bool = Fal
     try:
         with only_what_matters(output):
             yield output
+        sys.stdout.flush()
+    except BrokenPipeError:
+        reader_left()
+        raise typer.Exit(141) from None
     except EtgraphError as error:
         output.error(error)
         raise typer.Exit(error.exit_code) from None
@@ -111,6 +115,13 @@ def reporting(*, as_json: bool = False, quiet: bool = False, verbose: bool = Fal
         # Here and not further out: Typer would turn it into an exit code and say nothing.
         print("etgraph: interrupted; no output file was written", file=sys.stderr)
         raise typer.Exit(130) from None
+
+
+def reader_left() -> None:
+    """Send what is still to be printed nowhere: Python would complain of the closed pipe again when it exits."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def command_line(*, without: Sequence[str] = (), extra: Sequence[str] = ()) -> str:

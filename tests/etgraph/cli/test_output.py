@@ -30,7 +30,11 @@ def test_error_document_has_the_address(capsys: pytest.CaptureFixture[str]) -> N
     assert (shown["source_line"], shown["hint"], shown["exit_code"]) == ("m.py:3", "do this", 1)
 
 
-def test_upstream_is_hidden_and_our_warnings_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_upstream_is_hidden_and_our_warnings_are_one_line_each(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(warnings, "showwarning", lambda message, *rest: shown.append(str(message)))
     with only_what_matters(Output()):
         warnings.warn("pytree is deprecated", FutureWarning, stacklevel=1)
         logging.getLogger("upstream").warning("Failed to load")
@@ -38,6 +42,7 @@ def test_upstream_is_hidden_and_our_warnings_are_one_line_each(capsys: pytest.Ca
             warnings.warn("a buffer starts at 3", EtgraphWarning, stacklevel=1)
         print("from somebody's model")
     assert capsys.readouterr() == ("", "warning: a buffer starts at 3\nfrom somebody's model\n")
+    assert shown == []
 
 
 def test_verbose_shows_what_upstream_says(caplog: pytest.LogCaptureFixture, recwarn: pytest.WarningsRecorder) -> None:

@@ -199,7 +199,7 @@ def test_after_a_failure_the_command_starts_from_the_last_dumped_file(folder: Pa
 
 
 def test_command_of_a_first_stage_that_fails_is_the_same_again(etgraph_cli: Etgraph) -> None:
-    answer = etgraph_cli("run", "net.py:Net", "--eval", "--shape", "1x4x8x8")
+    answer = etgraph_cli("run", "net.py:Net", "--eval", "--refresh", "--shape", "1x4x8x8")
     assert answer.code == 1
     assert "stage torch_export" in answer.err
     assert resume_command(answer.err) == "etgraph run net.py:Net --eval --shape 1x4x8x8"
