@@ -86,6 +86,9 @@ def read_observer(reader: Reader, encoded: dict[str, Any]) -> Any:
         check_path(attribute)
         module.__dict__[attribute] = read_value(reader, value)
     read_owned(reader, module, encoded["owned"])
+    for buffer, held in module.named_buffers(recurse=False):
+        # An observer resizes its buffers as it sees values, and memory that lies in a file cannot be resized.
+        setattr(module, buffer, held.clone())
     module.training = encoded["training"]
     return module
 
