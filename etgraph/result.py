@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,9 @@ class Verification(dict[str, tuple[float, ...]]):
 
     Args:
         relative: method name to the largest error of each output relative to the largest value of that output.
+        snr: method name to the signal-to-noise ratio of each output in dB, the smallest over all samples: ten times
+            the logarithm of the energy of what was wanted over that of the error; infinite where there is no error.
+            For programs of int8 it says more than the largest error.
         samples: method name to how many samples were compared.
     """
 
@@ -33,17 +38,24 @@ class Verification(dict[str, tuple[float, ...]]):
         *,
         relative: Mapping[str, tuple[float, ...]],
         samples: Mapping[str, int],
+        snr: Mapping[str, tuple[float, ...]] = types.MappingProxyType({}),
         notes: tuple[str, ...] = (),
     ) -> None:
         super().__init__(errors)
         self.relative = dict(relative)
         self.samples = dict(samples)
+        self.snr = dict(snr)
         self.notes = notes
 
     @property
     def max_error(self) -> float:
         """The largest absolute error of all."""
         return max((error for errors in self.values() for error in errors), default=0.0)
+
+    @property
+    def min_snr(self) -> float:
+        """The smallest signal-to-noise ratio of all, in dB."""
+        return min((ratio for ratios in self.snr.values() for ratio in ratios), default=math.inf)
 
 
 @dataclass(frozen=True)

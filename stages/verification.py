@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -30,6 +31,7 @@ def verify(program: Executorch, source: Artifact, inputs: Any = None) -> Verific
     check_host(program)
     errors: dict[str, tuple[float, ...]] = {}
     relative: dict[str, tuple[float, ...]] = {}
+    snr: dict[str, tuple[float, ...]] = {}
     notes: list[str] = []
     runner = _Runner(program)
     for method, given in samples.items():
@@ -37,9 +39,11 @@ def verify(program: Executorch, source: Artifact, inputs: Any = None) -> Verific
         pairs = [_compared(method, sample, reference, runner, program, notes) for sample in given]
         errors[method] = tuple(max(column) for column in zip(*(p[0] for p in pairs), strict=True))
         relative[method] = tuple(max(column) for column in zip(*(p[1] for p in pairs), strict=True))
+        snr[method] = tuple(min(column) for column in zip(*(p[2] for p in pairs), strict=True))
     return Verification(
         errors,
         relative=relative,
+        snr=snr,
         samples={method: len(given) for method, given in samples.items()},
         notes=tuple(dict.fromkeys(notes)),
     )
@@ -203,8 +207,8 @@ def _compared(
     runner: _Runner,
     program: Executorch,
     notes: list[str],
-) -> tuple[list[float], list[float]]:
-    """Return the absolute and the relative error of each output for one sample."""
+) -> tuple[tuple[float, ...], ...]:
+    """Return the absolute errors, the relative errors and the signal-to-noise ratios of the outputs for one sample."""
     from torch.utils import _pytree as pytree
 
     _check_layout(method, sample, program)
@@ -225,8 +229,8 @@ def _compared(
             f"method {method!r} gives {len(got)} outputs on the runtime and {len(wanted)} in the source program",
             hint="The two are not the same program.",
         )
-    pairs = [_difference(a, b) for a, b in zip(got, wanted, strict=True)]
-    return [absolute for absolute, _ in pairs], [relative for _, relative in pairs]
+    differences = [_difference(a, b) for a, b in zip(got, wanted, strict=True)]
+    return tuple(zip(*differences, strict=True)) or ((), (), ())
 
 
 def _check_layout(method: str, sample: Inputs, program: Executorch) -> None:
@@ -250,19 +254,28 @@ def _check_layout(method: str, sample: Inputs, program: Executorch) -> None:
             )
 
 
-def _difference(got: Any, wanted: Any) -> tuple[float, float]:
+def _difference(got: Any, wanted: Any) -> tuple[float, float, float]:
+    """Return the largest absolute error, the largest relative to the largest value, and the ratio in dB."""
     import torch
 
     if wanted is None or isinstance(wanted, str):
-        return (0.0, 0.0) if got == wanted else (float("inf"), float("inf"))
+        return (0.0, 0.0, math.inf) if got == wanted else (math.inf, math.inf, -math.inf)
     a, b = torch.as_tensor(got), torch.as_tensor(wanted)
     if a.shape != b.shape:
-        return float("inf"), float("inf")
+        return math.inf, math.inf, -math.inf
     if not b.numel():
-        return 0.0, 0.0
+        return 0.0, 0.0, math.inf
     a, b = a.to(torch.float64), b.to(torch.float64)
     same = (a == b) | (a.isnan() & b.isnan())
-    gap = torch.where(same, torch.zeros_like(a), (a - b).abs()).nan_to_num(nan=float("inf"))
+    gap = torch.where(same, torch.zeros_like(a), (a - b).abs()).nan_to_num(nan=math.inf)
     absolute = float(gap.max())
     scale = float(b[b.isfinite()].abs().max()) if bool(b.isfinite().any()) else 0.0
-    return absolute, absolute / scale if scale else absolute
+    return absolute, absolute / scale if scale else absolute, _decibel(b[b.isfinite()], gap)
+
+
+def _decibel(wanted: Any, gap: Any) -> float:
+    """Return ten times the logarithm of the energy of a signal over that of an error."""
+    signal, noise = float(wanted.square().sum()), float(gap.square().sum())
+    if noise == 0.0:
+        return math.inf
+    return 10.0 * math.log10(signal / noise) if signal and math.isfinite(noise) else -math.inf
