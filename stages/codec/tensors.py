@@ -158,7 +158,7 @@ def write_fake(writer: Writer, fake: Any) -> Any:
             numbers(fake.stride()),
             numbers([fake.storage_offset()])[0],
             str(fake.device),
-            bool(fake.requires_grad and fake.is_leaf),
+            bool(fake.requires_grad),
             isinstance(fake, torch.nn.Parameter),
             None if fake.constant is None else write_tensor(writer, fake.constant),
         ]

@@ -77,8 +77,9 @@ print(" ".join(digests))
 @pytest.mark.parametrize(
     ("backend", "names"),
     [
-        ("portable", ["activations", "recurrent", "branches", "tied", "cache", "nested"]),
-        ("xnnpack", ["activations", "recurrent", "tied", "cache", "nested", "sizes"]),
+        ("portable", ["recurrent", "branches", "tied"]),
+        ("xnnpack", ["activations", "cache", "nested"]),
+        pytest.param("xnnpack", ["recurrent", "tied", "sizes"], marks=pytest.mark.slow),
         pytest.param("vulkan", ["activations", "linear"], marks=pytest.mark.slow),
     ],
 )
@@ -205,7 +206,12 @@ def test_what_belongs_to_an_artifact_is_kept(tmp_path):
         methods={"encode": program, "decode": program},
         example_inputs={"encode": (Inputs(torch.ones(2, 8)), Inputs({"a": (1, None)}, k=[torch.zeros(1), "s"]))},
         dynamic_shapes={"encode": shapes},
-        constant_methods={"vocab": 7, "table": [1.5, float("inf"), True, "x"], "t": torch.arange(3)},
+        constant_methods={
+            "vocab": 7,
+            "table": [1.5, float("inf"), True, "x"],
+            "t": torch.arange(3),
+            "b": bytes(range(200)),
+        },
         provenance=(Provenance("torch_export", "exported", (("strict", "False"),)),),
     )
     loaded = load(save(source, tmp_path / "m.etg"))
@@ -217,6 +223,7 @@ def test_what_belongs_to_an_artifact_is_kept(tmp_path):
     assert second.kwargs["k"][1] == "s"
     assert loaded.constant_methods["vocab"] == 7
     assert loaded.constant_methods["table"] == [1.5, float("inf"), True, "x"]
+    assert loaded.constant_methods["b"] == bytes(range(200))
     assert torch.equal(loaded.constant_methods["t"], torch.arange(3))
     assert loaded.provenance == source.provenance
     again = loaded.dynamic_shapes["encode"]

@@ -45,11 +45,6 @@ CHANGES = {
     "metadata that lowering reads": lambda p: call(p, "mul").meta.update(delegation_tag="t"),
     "a debug handle": lambda p: call(p, "mul").meta.update(debug_handle=77),
     "the module stack": lambda p: call(p, "mul").meta.update(nn_module_stack={"L": ("x", "y")}),
-    "the ancestor": lambda p: (
-        call(p, "mul").meta.update(from_node=call(p, "embedding").meta["from_node"])
-        if call(p, "embedding").meta.get("from_node")
-        else call(p, "mul").meta.update(delegation_tag="t")
-    ),
     "the signature": lambda p: setattr(p.graph_signature.input_specs[2], "persistent", False),
     "example inputs": lambda p: p.example_inputs[0][0].add_(1),
     "the order of users": lambda p: reverse_users(p),
@@ -76,6 +71,15 @@ def test_any_change_that_matters_changes_it(change):
     before = of(program)
     CHANGES[change](program)
     assert of(program) != before
+
+
+def test_the_grouping_by_ancestor_enters_and_its_ids_do_not():
+    """Debug handles follow from which nodes share their greatest ancestor, and delegates hold them."""
+    program = exported("tied").run_decompositions()
+    plain = of(program)
+    one, other = (n for n in program.graph.nodes if n.meta.get("from_node")), call(program, "mul")
+    other.meta["from_node"] = next(n for n in one if n is not other).meta["from_node"]
+    assert of(program) != plain
 
 
 def test_what_belongs_to_the_artifact_enters():
