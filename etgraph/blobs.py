@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from blake3 import blake3
+from etgraph.hashing import hasher
 
 __all__ = [
     "Blob",
@@ -73,18 +73,18 @@ def blob_size(blob: Blob) -> int:
 
 def digest_of(blob: Blob) -> str:
     """Hash a blob with blake3 (hex), large pieces on all cores, without a copy."""
-    hasher = blake3(max_threads=blake3.AUTO)
+    hashing = hasher()
     for piece in blob_pieces(blob):
-        hasher.update(piece)
-    return hasher.hexdigest()
+        hashing.update(piece)
+    return str(hashing.hexdigest())
 
 
 def digest_of_file(fd: int, offset: int, size: int) -> str:
     """Hash a part of an open file with blake3 (hex), in pieces; a part that ends early has another digest."""
-    hasher = blake3(max_threads=blake3.AUTO)
+    hashing = hasher()
     for piece in file_pieces(fd, offset, size):
-        hasher.update(piece)
-    return hasher.hexdigest()
+        hashing.update(piece)
+    return str(hashing.hexdigest())
 
 
 def map_file(fd: int, offset: int, size: int, *, private: bool = False) -> memoryview:

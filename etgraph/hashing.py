@@ -8,12 +8,11 @@ one.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import Any
 
 from blake3 import blake3
 
-__all__ = ["digest_of", "hasher"]
+__all__ = ["hasher"]
 
 _threads: int = blake3.AUTO
 
@@ -21,14 +20,6 @@ _threads: int = blake3.AUTO
 def hasher() -> Any:
     """A new `blake3.blake3` for large data."""
     return blake3(max_threads=_threads)
-
-
-def digest_of(pieces: Iterable[bytes | bytearray | memoryview]) -> str:
-    """BLAKE3 of the bytes of all pieces together, 64 hex digits."""
-    hashing = hasher()
-    for piece in pieces:
-        hashing.update(piece)
-    return str(hashing.hexdigest())
 
 
 def _in_child() -> None:

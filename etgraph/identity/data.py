@@ -8,9 +8,8 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from blake3 import blake3
-
 from etgraph.errors import Undescribable
+from etgraph.hashing import hasher
 from etgraph.identity.description import Description
 from etgraph.identity.plain import describe_alone
 
@@ -61,7 +60,7 @@ def _array(walk: Walk, numpy: Any, a: Any) -> Description:
     if a.dtype.hasobject:
         return Description("numpy", head, (("(items)", walk.visit(a.tolist(), "(items)")),))
     dense = a if a.flags.c_contiguous else a.T if a.flags.f_contiguous else numpy.ascontiguousarray(a)
-    content = blake3(max_threads=blake3.AUTO)
+    content = hasher()
     if a.size:
         content.update(memoryview(dense.reshape(-1).view(numpy.uint8)))
     return Description("numpy", f"{head} strides {list(a.strides)} #{content.hexdigest()}", shown=head)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from blake3 import blake3
 
+from etgraph.hashing import hasher
 from etgraph.identity import origin
 from etgraph.identity.description import Description
 
@@ -150,4 +151,4 @@ def _path(walk: Walk, obj: pathlib.PurePath) -> Description:
 
 def file_digest(path: pathlib.Path) -> str:
     """Return the blake3 of a file's bytes, read through a memory map."""
-    return blake3(max_threads=blake3.AUTO).update_mmap(path).hexdigest()
+    return str(hasher().update_mmap(path).hexdigest())

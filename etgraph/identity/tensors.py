@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from blake3 import blake3
-
+from etgraph.hashing import hasher
 from etgraph.identity.description import Description
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def hash_tensor(t: Any) -> str:
     Shape, strides and dtype are not in it; a dense tensor is read in the order of its memory, any other in
     the order of its dimensions, a dimension of stride 0 once.
     """
-    hasher = blake3(max_threads=blake3.AUTO)
+    hashing = hasher()
     t = t.detach()
     if t.is_conj() or t.is_neg():
         t = t.resolve_conj().resolve_neg()
@@ -156,8 +155,8 @@ def hash_tensor(t: Any) -> str:
     for dim, step in enumerate(t.stride()):
         if step == 0 and t.shape[dim] > 1:
             t = t.narrow(dim, 0, 1)
-    _feed(hasher, t)
-    return str(hasher.hexdigest())
+    _feed(hashing, t)
+    return str(hashing.hexdigest())
 
 
 def _feed(hasher: Any, t: Any) -> None:

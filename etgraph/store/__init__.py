@@ -5,10 +5,10 @@ two forms of file, `entries` finds and publishes, `sweep` keeps it within its li
 notes, `backend` is the door for joblib, and `cache` is what others use.
 """
 
-from etgraph.store.blobs import Buffer, blob_digest
+from etgraph.store.blobs import Buffer
 from etgraph.store.cache import Cache
 from etgraph.store.entry import Entry
 from etgraph.store.settings import parse_size
 from etgraph.store.sweep import PruneReport, VerifyReport
 
-__all__ = ["Buffer", "Cache", "Entry", "PruneReport", "VerifyReport", "blob_digest", "parse_size"]
+__all__ = ["Buffer", "Cache", "Entry", "PruneReport", "VerifyReport", "parse_size"]

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from etgraph.blobs import digest_of
 from etgraph.errors import UsageError
-from etgraph.hashing import digest_of
 from etgraph.store.directory import StoreDirectory
 from etgraph.store.files import Damaged, is_shortage, open_regular, read_exactly, reason
 
-__all__ = ["SMALL", "BlobDamaged", "Blobs", "Buffer", "blob_digest", "byte_pieces", "check_digest"]
+__all__ = ["SMALL", "BlobDamaged", "Blobs", "Buffer", "byte_pieces", "check_digest"]
 
 #: Anything that gives its bytes through the buffer protocol; numpy arrays do too.
 Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap
@@ -53,11 +53,6 @@ def _is_buffer(content: object) -> bool:
     except TypeError:
         return False
     return True
-
-
-def blob_digest(content: Buffer | Sequence[Buffer]) -> str:
-    """The address of a blob: BLAKE3 of its bytes, 64 hex digits."""
-    return digest_of(byte_pieces(content))
 
 
 def check_digest(digest: object) -> str:

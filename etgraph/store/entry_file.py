@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from etgraph.blobs import digest_of
 from etgraph.errors import UsageError
-from etgraph.hashing import digest_of
 from etgraph.store.directory import StoreDirectory
 from etgraph.store.files import Damaged, read_exactly
 

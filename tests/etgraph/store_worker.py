@@ -11,8 +11,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from etgraph.blobs import digest_of
 from etgraph.errors import CacheEntryError
-from etgraph.store import Cache, Entry, blob_digest
+from etgraph.store import Cache, Entry
 
 __all__ = ["SHARED", "CacheEntryError", "contents", "is_right", "noise", "put"]
 
@@ -31,7 +32,7 @@ SHARED = noise("shared", 1024**2 + 5)
 def contents(key: str) -> tuple[dict[str, object], dict[str, bytes]]:
     """What belongs under a key: a document that names a tiny, a medium and a shared large blob."""
     blobs = [noise(key + "tiny", 300), noise(key + "medium", 40_000 + len(key)), SHARED]
-    named = {blob_digest(blob): blob for blob in blobs}
+    named = {digest_of(blob): blob for blob in blobs}
     return {"key": key, "blobs": list(named), "numbers": [1, 2.5, None]}, named
 
 

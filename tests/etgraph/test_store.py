@@ -13,15 +13,16 @@ from pathlib import Path
 import joblib
 import pytest
 
+from etgraph.blobs import digest_of
 from etgraph.errors import CacheEntryError, EtgraphWarning, UsageError
-from etgraph.store import Cache, blob_digest, parse_size
+from etgraph.store import Cache, parse_size
 
 ROOT = Path(__file__).resolve().parents[2]
 BIG, MIDDLE, TINY = os.urandom(2 * 1024**2), os.urandom(50_000), b"tiny"
 
 
 def named(*blobs):
-    return {blob_digest(blob): blob for blob in blobs}
+    return {digest_of(blob): blob for blob in blobs}
 
 
 @pytest.fixture
@@ -54,9 +55,9 @@ def test_a_blob_may_come_in_pieces(cache):
     array = memoryview(os.urandom(80_000)).cast("I", (100, 200))
     pieces = [MIDDLE, memoryview(BIG)[10:], array, bytearray(b"x"), b""]
     whole = b"".join(bytes(piece) for piece in pieces)
-    cache.store("k", {}, {blob_digest(pieces): pieces}, about={})
-    assert blob_digest(pieces) == blob_digest(whole)
-    assert bytes(cache.lookup("k").blob(blob_digest(whole))) == whole
+    cache.store("k", {}, {digest_of(pieces): pieces}, about={})
+    assert digest_of(pieces) == digest_of(whole)
+    assert bytes(cache.lookup("k").blob(digest_of(whole))) == whole
 
 
 def test_a_shared_blob_is_on_disk_once(cache):
@@ -67,7 +68,7 @@ def test_a_shared_blob_is_on_disk_once(cache):
     for key in "ab":
         cache.remove(key)
         cache.prune()
-    assert bytes(cache.lookup("c").blob(blob_digest(BIG))) == BIG
+    assert bytes(cache.lookup("c").blob(digest_of(BIG))) == BIG
     cache.remove("c")
     cache.prune(0)
     assert files(cache, "blobs") == []
@@ -80,7 +81,7 @@ def test_evicting_one_user_of_a_shared_blob_leaves_it_to_the_other(cache):
     report = cache.prune(len(BIG) + 50_000)
     assert (report.removed, report.kept) == (1, 1)
     assert 100_000 <= report.freed_bytes < 200_000
-    assert bytes(cache.lookup("b").blob(blob_digest(BIG))) == BIG
+    assert bytes(cache.lookup("b").blob(digest_of(BIG))) == BIG
 
 
 def test_ten_thousand_tiny_blobs_are_one_file(cache):
@@ -96,7 +97,7 @@ def test_ten_thousand_tiny_blobs_are_one_file(cache):
 @pytest.mark.parametrize("blob", [BIG, MIDDLE, TINY], ids=["mapped", "read", "packed"])
 def test_writing_to_a_blob_changes_no_file(cache, blob):
     """Memory is private to one lookup: a tensor over it may be written to."""
-    digest = blob_digest(blob)
+    digest = digest_of(blob)
     cache.store("k", {}, {digest: blob}, about={})
     first = cache.lookup("k").blob(digest)
     first[0] ^= 255
@@ -137,7 +138,7 @@ def test_a_peeked_entry_says_when_it_is_gone(cache):
     entry = cache.peek("k")
     cache.clear()
     with pytest.raises(CacheEntryError, match="can no longer be read"):
-        entry.blob(blob_digest(BIG))
+        entry.blob(digest_of(BIG))
     with pytest.raises(CacheEntryError, match="can no longer be read"):
         _ = entry.document
     assert cache.problems == []
@@ -150,10 +151,10 @@ def test_a_new_store_replaces_the_old(cache):
     cache.store("k", {"v": 2}, named(MIDDLE), about={})
     cache.prune()
     assert cache.lookup("k").document == {"v": 2}
-    assert cache.lookup("k").digests() == {blob_digest(MIDDLE)}
+    assert cache.lookup("k").digests() == {digest_of(MIDDLE)}
     assert cache.lookup("other") is not None
     with pytest.raises(KeyError, match="no blob"):
-        cache.lookup("k").blob(blob_digest(BIG))
+        cache.lookup("k").blob(digest_of(BIG))
 
 
 def test_it_goes_through_joblib(cache):
@@ -468,7 +469,7 @@ def test_verify_finds_what_is_bad(cache):
         cache.store(key, {}, named(key.encode() * 100_000, key.encode()), about={})
     report = cache.verify()
     assert (report.entries, report.blobs, report.bad) == (3, 3, [])
-    blob = cache.directory / "blobs" / blob_digest(b"a" * 100_000)[:2] / blob_digest(b"a" * 100_000)[2:]
+    blob = cache.directory / "blobs" / digest_of(b"a" * 100_000)[:2] / digest_of(b"a" * 100_000)[2:]
     blob.write_bytes(b"b" * 100_000)
     with open(cache.peek("b").path, "r+b") as file:
         file.seek(-3, os.SEEK_END)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from etgraph.store import Cache, blob_digest
+from etgraph.blobs import digest_of
+from etgraph.store import Cache
 
 _spec = importlib.util.spec_from_file_location("store_worker", Path(__file__).with_name("store_worker.py"))
 worker = importlib.util.module_from_spec(_spec)
@@ -43,7 +44,7 @@ def filled(directory):
 
 
 def blob_file(cache, blob):
-    digest = blob_digest(blob)
+    digest = digest_of(blob)
     return cache.directory / "blobs" / digest[:2] / digest[2:]
 
 
@@ -210,7 +211,7 @@ def test_bits_flipped_anywhere_in_a_large_blob(tmp_path):
     cache = filled(tmp_path / "cache")
     path, places = blob_file(cache, worker.SHARED), random.Random(0)
     good = path.read_bytes()
-    digest = blob_digest(worker.SHARED)
+    digest = digest_of(worker.SHARED)
     for turn in range(64):
         data = bytearray(good)
         data[places.randrange(len(data))] ^= 1 << places.randrange(8)
@@ -425,14 +426,14 @@ def test_a_child_of_fork_can_use_the_cache(tmp_path):
     """The hash's threads do not exist in a forked child; it must not wait for them."""
     blob = os.urandom(20 * 1024**2)
     cache = Cache(tmp_path / "cache")
-    cache.store("k", {}, {blob_digest(blob): blob}, about={})
+    cache.store("k", {}, {digest_of(blob): blob}, about={})
     assert cache.lookup("k")
     child = os.fork()
     if child == 0:
         import signal
 
         signal.alarm(60)
-        good = cache.lookup("k") is not None and cache.store("j", {}, {blob_digest(blob): blob}, about={})
+        good = cache.lookup("k") is not None and cache.store("j", {}, {digest_of(blob): blob}, about={})
         os._exit(0 if good else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert cache.lookup("j") is not None

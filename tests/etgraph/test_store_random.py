@@ -10,13 +10,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from etgraph.blobs import digest_of
 from etgraph.errors import CacheEntryError
-from etgraph.store import Cache, blob_digest
+from etgraph.store import Cache
 
 KEYS = st.sampled_from(["a", "b", "c", "d"])
 #: Packed, read and mapped; chosen from few, so that entries share them.
 BLOBS = {
-    blob_digest(blob): blob
+    digest_of(blob): blob
     for blob in (
         b"",
         b"small",
