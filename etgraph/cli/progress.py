@@ -37,12 +37,15 @@ class Progress:
         return self
 
     def __call__(self, event: Event) -> None:
-        """Show that a step began or ended."""
+        """Show that a step began, how far it has come, or that it ended."""
         if self._bars is None:
             return
         text = f"{event.index + 1}/{event.total} {event.planned.stage}"
         if event.name == "step_started":
             self._current = self._bars.add_task(text, total=1)
+        elif event.name == "step_progress":
+            of = f"/{event.of}" if event.of is not None else ""
+            self._bars.update(self._current, description=f"{text} ({event.done}{of})")
         elif event.name == "step_finished" and event.step is not None:
             self._bars.update(self._current, completed=1, description=f"{text} ({event.step.outcome})")
             self._current = None
