@@ -13,11 +13,16 @@ if TYPE_CHECKING:
 __all__ = ["Progress"]
 
 
+def is_terminal() -> bool:
+    """Whether somebody may be looking at stderr."""
+    return sys.stderr.isatty()
+
+
 class Progress:
     """An `on_event` callback of `etgraph.run` that shows the steps while the block runs."""
 
     def __init__(self, output: Output) -> None:
-        self._shown = not output.as_json and not output.quiet and sys.stderr.isatty()
+        self._shown = not output.as_json and not output.quiet and is_terminal()
         self._bars: Any = None
         self._current: Any = None
 

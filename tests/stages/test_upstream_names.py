@@ -22,7 +22,7 @@ def test_names_are_those_of_upstreams_enumerations() -> None:
 
 
 def test_every_name_belongs_to_a_provider_that_is_known() -> None:
-    from stages.recipes.upstream import PROVIDERS
+    from stages.support.upstream_types import PROVIDERS
 
     names = [row["name"] for row in registry.service("foreign_recipes")()]
     assert [name for name in names if name.partition("_")[0] not in PROVIDERS] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,10 @@ from etgraph.registry import registry
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Stderr is taken for a terminal of 100 columns."""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any stderr is taken for a terminal of 100 columns."""
+    monkeypatch.setattr("etgraph.cli.progress.is_terminal", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
 
