@@ -18,6 +18,8 @@ from torch.export import ExportedProgram
 from torch.fx.passes.infra.pass_manager import PassManager as GraphModulePassManager
 
 from etgraph.errors import UsageError
+from stages.support.corrections import corrected
+from stages.support.partition_order import leaving_delegates
 
 Partitioners = Sequence[Partitioner] | Mapping[str, Sequence[Partitioner]]
 
@@ -42,7 +44,7 @@ def partitioners_by_method(partitioners: Partitioners, methods: Iterable[str]) -
                     f"method {name!r} is given {one!r} as a partitioner, which is a {type(one).__name__}",
                     hint="A partitioner is an instance of executorch.exir.backend.partitioner.Partitioner.",
                 )
-    return spread
+    return {name: [corrected(one) for one in chosen] for name, chosen in spread.items()}
 
 
 def edge_for_partitioners(
@@ -124,6 +126,7 @@ def what_stays_whole(partitioners: Partitioners) -> Any:
 
 def delegate(manager: EdgeProgramManager, partitioners: Mapping[str, Sequence[Partitioner]]) -> EdgeProgramManager:
     """Run partitioners in rounds: the first of every method, then the second, as the combined call does."""
+    partitioners = {method: leaving_delegates(chosen) for method, chosen in partitioners.items()}
     for round_ in zip_longest(*partitioners.values()):
         chosen = {m: p for m, p in zip(partitioners, round_, strict=True) if p is not None}
         manager = manager.to_backend(chosen)
