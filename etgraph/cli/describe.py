@@ -121,9 +121,10 @@ def _belongings(about: Mapping[str, Any]) -> Iterator[str]:
         yield f"constant method {name}: {value}"
     config = about["compile_config"]
     if config:
-        chosen = ", ".join(f"{key}={value}" for key, value in config.items() if key != "preserve_ops")
+        chosen = ", ".join(f"{key}={value}" for key, value in config.items() if not key.endswith(("_ops", "_list")))
         yield f"EdgeCompileConfig: {chosen}"
-        yield f"operators kept whole: {', '.join(config['preserve_ops']) or 'none'}"
+        whole = sorted({*config["preserve_ops"], *config["core_aten_ops_exception_list"]})
+        yield f"operators kept whole: {', '.join(whole) or 'none'}"
     if about["provenance"]:
         yield f"came by: {' -> '.join(step['stage'] for step in about['provenance'])}"
     yield f"versions: {', '.join(f'{name} {version}' for name, version in about['versions'].items() if version)}"
