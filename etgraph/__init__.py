@@ -41,12 +41,14 @@ if TYPE_CHECKING:
         UntrustedFileError,
         UsageError,
     )
+    from etgraph.many import Results
     from etgraph.planner import Plan
     from etgraph.recipes import Deferred, Recipe, Through
-    from etgraph.registry import codec, recipe, recipe_adapter, recognizer, service, stage
+    from etgraph.registry import codec, recipe, recipe_adapter, recognizer, service, stage, target
     from etgraph.result import Result, Verification
     from etgraph.runner import Event, Step
     from etgraph.store import Cache
+    from etgraph.targets import Needs, Target
 
 _HOMES = {
     "api": ("detect", "fingerprint", "get_recipe", "load", "plan", "run"),
@@ -59,22 +61,24 @@ _HOMES = {
         "ArtifactFileError", "BackendUnavailableError", "CacheMismatchError", "EtgraphError", "EtgraphWarning",
         "PlanError", "StageDeclarationError", "StageError", "UntrustedFileError", "UsageError",
     ),
+    "many": ("Results",),
     "planner": ("Plan",),
     "recipes": ("Deferred", "Recipe", "Through"),
-    "registry": ("codec", "recipe", "recipe_adapter", "recognizer", "service", "stage"),
+    "registry": ("codec", "recipe", "recipe_adapter", "recognizer", "service", "stage", "target"),
     "result": ("Result", "Verification"),
     "runner": ("Event", "Step"),
     "store": ("Cache",),
+    "targets": ("Needs", "Target"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Artifact", "ArtifactFileError", "BackendUnavailableError", "Cache", "CacheMismatchError", "Deferred", "Edge",
     "EdgeConfig", "EtgraphError", "EtgraphWarning", "Event", "Executorch", "Exported", "Inputs", "Kind", "Lowered",
-    "Module", "Plan", "PlanError", "Prepared", "Quantized", "Recipe", "Result", "Situation", "Source", "Stage",
-    "StageDeclarationError", "StageError", "Step", "Through", "UntrustedFileError", "UsageError", "Verification",
-    "at", "codec", "detect", "fingerprint", "get_recipe", "load", "plan", "progress", "recipe", "recipe_adapter",
-    "recognizer", "run", "service", "stage", "warn",
+    "Module", "Needs", "Plan", "PlanError", "Prepared", "Quantized", "Recipe", "Result", "Results", "Situation",
+    "Source", "Stage", "StageDeclarationError", "StageError", "Step", "Target", "Through", "UntrustedFileError",
+    "UsageError", "Verification", "at", "codec", "detect", "fingerprint", "get_recipe", "load", "plan", "progress",
+    "recipe", "recipe_adapter", "recognizer", "run", "service", "stage", "target", "warn",
 ]  # fmt: skip
 
 

@@ -68,6 +68,8 @@ def describe_option(name: str, value: object) -> Description:
     """Describe an option; a deferred one by the file of the function that makes it."""
     if isinstance(value, Deferred):
         return describe_code(value.make)
+    if isinstance(value, Mapping) and any(isinstance(one, Deferred) for one in value.values()):
+        return Description("options", "", tuple((key, describe_option(key, one)) for key, one in value.items()))
     return describe(value, name)
 
 

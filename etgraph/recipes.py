@@ -35,8 +35,16 @@ class Deferred:
 
 
 def evaluated(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with the deferred ones made."""
-    return {name: v.make() if isinstance(v, Deferred) else v for name, v in options.items()}
+    """Return options with the deferred ones made, also those of a stage whose work another one does."""
+    return {name: _made(value) for name, value in options.items()}
+
+
+def _made(value: Any) -> Any:
+    if isinstance(value, Deferred):
+        return value.make()
+    if isinstance(value, Mapping) and any(isinstance(one, Deferred) for one in value.values()):
+        return evaluated(value)
+    return value
 
 
 @dataclass(frozen=True)

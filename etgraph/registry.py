@@ -19,6 +19,7 @@ from etgraph.blobs import BlobSource
 from etgraph.declaration import Idle, OptionsFilter, Stage, declare
 from etgraph.errors import EtgraphWarning, StageDeclarationError, UsageError
 from etgraph.recipes import Recipe, closest
+from etgraph.targets import Needs, Target
 
 __all__ = [
     "ENTRY_POINT_GROUP",
@@ -31,6 +32,7 @@ __all__ = [
     "recognizer",
     "registry",
     "stage",
+    "target",
 ]
 
 ENTRY_POINT_GROUP = "etgraph.stages"
@@ -74,6 +76,7 @@ class Registry:
 
     stages: dict[str, Stage] = field(default_factory=dict)
     recipes: dict[str, RecipeEntry] = field(default_factory=dict)
+    targets: dict[str, Target] = field(default_factory=dict)
     recognizers: list[Recognizer] = field(default_factory=list)
     adapters: list[RecipeAdapter] = field(default_factory=list)
     codecs: dict[str, Codec] = field(default_factory=dict)
@@ -133,7 +136,7 @@ class Registry:
     def scratch(self) -> Iterator[Registry]:
         """Undo, on leaving, whatever was registered meanwhile. For tests and for notebooks."""
         self.load_plugins()
-        names = ("stages", "recipes", "recognizers", "adapters", "codecs", "services")
+        names = ("stages", "recipes", "targets", "recognizers", "adapters", "codecs", "services")
         before = {name: getattr(self, name).copy() for name in names}
         kinds = dict(KINDS)
         try:
@@ -195,6 +198,39 @@ def recipe(name: str, *, backends: tuple[str, ...] = ()) -> Callable[[F], F]:
     def register(build: F) -> F:
         summary = (build.__doc__ or "").strip().partition("\n")[0]
         registry.recipes[name] = RecipeEntry(name=name, build=build, summary=summary, backends=backends)
+        return build
+
+    return register
+
+
+def target(
+    name: str,
+    *,
+    backends: tuple[str, ...],
+    to_lower: Needs | None = None,
+    to_run: Needs | None = None,
+    snr: float,
+) -> Callable[[F], F]:
+    """Register a function that builds the recipe of a target, under `<os or board>-<arch>-<backend>-<precision>`.
+
+    Its docstring's first line is the summary. One function may serve several targets.
+
+    Args:
+        backends: what its programs use, in order: each takes what those before it left.
+        to_lower: what a host needs to make its programs; nothing but executorch when not given.
+        to_run: what a host needs to execute them; None where only the device can.
+        snr: the signal-to-noise ratio in dB that is fit for its precision.
+    """
+
+    def register(build: F) -> F:
+        summary = (build.__doc__ or "").strip().partition("\n")[0]
+        known = registry.targets.get(name)
+        if known is not None and known.build.__module__ != build.__module__:
+            raise StageDeclarationError(
+                f"target {name} of {build.__module__} has the name of one of {known.build.__module__}",
+                hint="Give it another name.",
+            )
+        registry.targets[name] = Target(name, build, summary, backends, to_lower or Needs(), to_run, snr)
         return build
 
     return register

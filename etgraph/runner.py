@@ -6,20 +6,20 @@ import copy
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from etgraph.artifact import Artifact
 from etgraph.declaration import Report, reporting
 from etgraph.errors import EtgraphError, StageError
 from etgraph.held import Held
 from etgraph.identity import describe
-from etgraph.memo import Memo, Outcome
+from etgraph.memo import Outcome
 from etgraph.memory import PeakMemory
 from etgraph.planner import Plan, PlannedStep
 from etgraph.recipes import evaluated
 from etgraph.registry import registry
 
-__all__ = ["Event", "OnEvent", "Step", "execute"]
+__all__ = ["Event", "OnEvent", "Step", "StepRunner", "execute"]
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,18 @@ class Event:
 OnEvent = Callable[[Event], None]
 
 
+class StepRunner(Protocol):
+    """Runs one step on what it is given, or finds what it would give; the cache is one."""
+
+    def step(self, planned: PlannedStep, given: Held, build: Callable[[PlannedStep, Artifact], Artifact]) -> Outcome:
+        """Reuse or run one step."""
+
+
 def execute(
     plan: Plan,
     source: Held,
     *,
-    memo: Memo | None = None,
+    memo: StepRunner | None = None,
     on_event: OnEvent | None = None,
     keep: Collection[str] = (),
 ) -> tuple[Artifact, tuple[Step, ...], dict[str, Artifact]]:
@@ -114,7 +121,7 @@ def _passing_on(tell: OnEvent, index: int, total: int, planned: PlannedStep) -> 
     return lambda done, of: tell(Event("step_progress", index, total, planned, done=done, of=of))
 
 
-def _timed(planned: PlannedStep, given: Held, memo: Memo | None) -> tuple[Step, Held]:
+def _timed(planned: PlannedStep, given: Held, memo: StepRunner | None) -> tuple[Step, Held]:
     started = time.perf_counter()
     with PeakMemory() as peak:
         outcome = _outcome(planned, given, memo)
@@ -130,7 +137,7 @@ def _timed(planned: PlannedStep, given: Held, memo: Memo | None) -> tuple[Step, 
     return step, outcome.held
 
 
-def _outcome(planned: PlannedStep, given: Held, memo: Memo | None) -> Outcome:
+def _outcome(planned: PlannedStep, given: Held, memo: StepRunner | None) -> Outcome:
     try:
         if memo is not None:
             return memo.step(planned, given, _run)

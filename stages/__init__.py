@@ -1,8 +1,9 @@
-"""What ExecuTorch is, for etgraph: stages, recognition of kinds, recipes, checks.
+"""What ExecuTorch is, for etgraph: stages, recognition of kinds, recipes, targets, checks.
 
-Every module of this package and of `stages.recipes` is imported when the plugin is loaded and registers itself by
-its decorators: a new stage or recipe is a new file here and no other edit. `stages.support` and `stages.codec` hold
-what several of them share; they are imported only when needed, because they need torch.
+Every module of this package, of `stages.recipes` and of `stages.targets` is imported when the plugin is loaded and
+registers itself by its decorators: a new stage, recipe or target is a new file here and no other edit.
+`stages.support` and `stages.codec` hold what several of them share; they are imported only when needed, because they
+need torch.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-_DISCOVERED = ("stages", "stages.recipes")
+_DISCOVERED = ("stages", "stages.recipes", "stages.targets")
 
 
 def _load() -> None:

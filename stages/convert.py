@@ -14,6 +14,7 @@ from etgraph.errors import StageError, UsageError
 def convert(
     program: Prepared,
     *,
+    fold_quantize: bool = True,
     pre_convert_passes: Sequence[Callable[[Any], Any]] = (),
     post_convert_passes: Sequence[Callable[[Any], Any]] = (),
 ) -> Quantized:
@@ -21,6 +22,7 @@ def convert(
 
     Args:
         program: calibrated or trained; it is copied.
+        fold_quantize: store weights quantized; otherwise quantize operators act on float weights in the program.
         pre_convert_passes: functions from graph module to graph module, before observers are replaced.
         post_convert_passes: the same, afterwards.
 
@@ -39,7 +41,7 @@ def convert(
             shapes = program.dynamic_shapes.get(method)
             if shapes is None and not prepared_here:
                 shapes = shapes_of(module)
-            converted = _converted(module, pre_convert_passes, post_convert_passes)
+            converted = _converted(module, fold_quantize, pre_convert_passes, post_convert_passes)
             programs[method] = capture_again(converted, method, shapes)
     without = [method for method, exported in programs.items() if not quantizes(exported)]
     if len(without) == len(programs):
@@ -69,7 +71,7 @@ def _check_seen(method: str, module: Any) -> None:
     )
 
 
-def _converted(module: Any, before: Sequence[Any], after: Sequence[Any]) -> Any:
+def _converted(module: Any, fold_quantize: bool, before: Sequence[Any], after: Sequence[Any]) -> Any:
     from torchao.quantization.pt2e import move_exported_model_to_eval
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e
 
@@ -80,6 +82,6 @@ def _converted(module: Any, before: Sequence[Any], after: Sequence[Any]) -> Any:
     if training:
         move_exported_model_to_eval(module)
     annotate_again(module)
-    converted = convert_pt2e(module)
+    converted = convert_pt2e(module, fold_quantize=fold_quantize)
     port_origins(converted)
     return apply_passes(converted, after, "post_convert_passes")

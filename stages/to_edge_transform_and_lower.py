@@ -43,6 +43,7 @@ def to_edge_transform_and_lower(
         partitioners_by_method,
         resolve_passes,
     )
+    from stages.support.partition_order import leaving_delegates
     from stages.support.programs import edge_config_of, operator_named, programs_of
 
     config = own_config(compile_config)
@@ -50,11 +51,12 @@ def to_edge_transform_and_lower(
     config.preserve_ops = [*config.preserve_ops, *(op for op in wanted if op not in config.preserve_ops)]
     chosen = partitioners_by_method(partitioners, program.methods)
     passes = resolve_passes((edge_passes or {}).get("passes", ()), program.methods)
+    ordered = {method: leaving_delegates(one) for method, one in fit_to_branches(chosen, program.methods).items()}
     with validation_disabled():
         manager = upstream(
             dict(program.methods),
             transform_passes=passes,
-            partitioner=fit_to_branches(chosen, program.methods),
+            partitioner=ordered,
             constant_methods=dict(program.constant_methods) or None,
             compile_config=config,
         )

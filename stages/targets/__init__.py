@@ -1,0 +1,1 @@
+"""Targets, a file for each family."""
