@@ -202,7 +202,8 @@ def _iterated(source: Any, method: str) -> Iterator[Any]:
             )
     if not isinstance(source, Iterable):
         # A map-style dataset: indexed, and not bound to stop by itself.
-        source = (source[i] for i in range(len(source)))
+        yield from map(source.__getitem__, range(len(source)))
+        return
     yield from source
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -35,9 +36,9 @@ _OPTIONS = {
 _PACKAGES = {
     "tosa_serializer": "tosa-tools==2026.5.0 ethos-u-vela==5.1.0 ml_dtypes==0.5.1",
     "coremltools": "coremltools>=9,<10",
-    "coreai_opt": "coreai-opt",
-    "coreai_torch": "coreai-torch",
 }
+#: Modules that upstream's recipes import no sooner than in the middle of a run.
+_LATE_IMPORTS = {"coreai": "coreai_torch", "coreai_fp16": "coreai_opt"}
 _IGNORED = "unexpected parameters"
 
 
@@ -101,6 +102,7 @@ def check_sdk(name: str) -> None:
     Raises:
         UsageError: says what to install.
     """
+    _check_modules(name)
     if not name.startswith("qnn"):
         return
     root = os.environ.get("QNN_SDK_ROOT", "")
@@ -111,6 +113,16 @@ def check_sdk(name: str) -> None:
         f"recipe {name!r} needs Qualcomm's AI Engine Direct SDK, and {given}",
         hint="Install the SDK and set QNN_SDK_ROOT to it; etgraph downloads none.",
     )
+
+
+def _check_modules(name: str) -> None:
+    """Refuse a recipe whose stages would look for a Python package only when they run, and not find it."""
+    for prefix, module in _LATE_IMPORTS.items():
+        if name.startswith(prefix) and importlib.util.find_spec(module) is None:
+            raise UsageError(
+                f"recipe {name!r} needs the Python package {module}, which is not installed",
+                hint="It comes with Apple's Core AI tools; `etgraph doctor` shows what there is.",
+            )
 
 
 def _missing(what: str, error: ImportError) -> UsageError:
@@ -149,10 +161,14 @@ def _ignored() -> Iterator[list[str]]:
                 complaints.append(record.getMessage())
 
     listener = Listener(logging.WARNING)
+    disabled = logging.root.manager.disable
     logging.getLogger().addHandler(listener)
+    # Also where the caller has switched warnings off: what upstream ignores would then be ignored without a word.
+    logging.disable(logging.NOTSET)
     try:
         yield complaints
     finally:
+        logging.disable(disabled)
         logging.getLogger().removeHandler(listener)
 
 
