@@ -94,6 +94,18 @@ class Result:
             raise KeyError(f"this run did not pass {kind!r}; it went {' -> '.join(self.plan.kinds)}")
         return self.rebuild(kind)
 
+    @property
+    def delegation(self) -> dict[str, Any]:
+        """Method name to what each backend took: `backends` (`name`, `delegates`, `nodes`), and `others` left."""
+        found: dict[str, Any] = registry.service("delegation")(self.artifact)
+        return found
+
+    @property
+    def host_problem(self) -> str:
+        """Why the runtime of this host cannot execute the program; empty when it can."""
+        problem: str = registry.service("host_problem")(self.artifact)
+        return problem
+
     def save(self, path: Any) -> Any:
         """Write the artifact to a file, whole or not at all; return the path."""
         return self.artifact.save(path)

@@ -32,6 +32,7 @@ def to_executorch(
     import executorch.kernels.quantized  # noqa: F401  registers the out variants of q/dq operators
     from executorch.exir import ExecutorchBackendConfig
 
+    from stages.support.delegation import delegation_of
     from stages.support.emitted import executorch_artifact
     from stages.support.programs import copy_for_rewriting, manager_of
 
@@ -44,7 +45,8 @@ def to_executorch(
     stateful = {method: bool(ep.graph_signature.buffers_to_mutate) for method, ep in programs.items()}
     _tell_of_mutated_inputs(roles)
     manager = manager_of(program, programs).to_executorch(config)
-    emitted = executorch_artifact(program, manager, roles, stateful)
+    taken = {method: delegation_of(ep) for method, ep in program.methods.items()}
+    emitted = executorch_artifact(program, manager, roles, stateful, taken)
     _tell_of_missing_kernels(program, emitted)
     return emitted
 
@@ -73,15 +75,20 @@ def _tell_of_mutated_inputs(roles: dict[str, tuple[str, ...]]) -> None:
 
 
 def _tell_of_missing_kernels(program: Edge | Lowered, emitted: Executorch) -> None:
-    """Warn of operators for which ExecuTorch's own kernel libraries have nothing: the runtime says only 0x14."""
+    """Warn of operators for which ExecuTorch's own kernel libraries have nothing: the runtime says only 0x14.
+
+    Those of a backend's operator library are what was asked for, and linked in where that backend is.
+    """
     from executorch.runtime import Runtime
 
-    from stages.support.programs import all_nodes
+    from stages.support.programs import OPERATOR_LIBRARIES, all_nodes
     from stages.support.source_lines import line_of
 
     known = Runtime.get().operator_registry.operator_names
     for method, described in emitted.methods.items():
         for operator in sorted(set(described["operators"]) - set(known)):
+            if operator.partition("::")[0] in OPERATOR_LIBRARIES:
+                continue
             lines = {
                 line_of(node.meta.get("stack_trace") or "")
                 for node in all_nodes(program.methods[method])

@@ -9,7 +9,7 @@ from typing import Any
 
 import etgraph
 from etgraph.artifact import Artifact, Executorch, Inputs, Prepared
-from etgraph.errors import BackendUnavailableError, UsageError
+from etgraph.errors import UsageError
 from etgraph.inputs import samples_by_method
 from etgraph.result import Verification
 
@@ -27,6 +27,8 @@ def verify(program: Executorch, source: Artifact, inputs: Any = None) -> Verific
             f"the run began with a program at {source.kind}, so there is nothing to compare its outputs with",
             hint="Run from the module, or from an exported, quantized, edge or lowered program.",
         )
+    from stages.support.runtime import check_host
+
     samples = _samples(program, source, inputs)
     check_host(program)
     errors: dict[str, tuple[float, ...]] = {}
@@ -79,30 +81,6 @@ def _ordered(samples: Sequence[Inputs], source: Artifact, method: str) -> tuple[
             )
         ordered.append(Inputs(*sample.args, **{name: sample.kwargs[name] for name in order}))
     return tuple(ordered)
-
-
-def check_host(program: Executorch) -> None:
-    """Say by name what this host's runtime lacks to execute a program, before anyone loads it."""
-    import executorch.kernels.quantized  # noqa: F401  its kernels join the runtime's registry
-    from executorch.runtime import Runtime
-
-    runtime = Runtime.get()
-    has = set(runtime.backend_registry.registered_backend_names)
-    needed = {backend for method in program.methods.values() for backend in method.get("backends", ())}
-    if needed - has:
-        raise BackendUnavailableError(
-            f"this program needs {', '.join(sorted(needed - has))}, which the ExecuTorch runtime of this host does not "
-            f"have; it has {', '.join(sorted(has))}",
-            hint="The program itself is whole; execute it on a device that has the backend.",
-        )
-    kernels = set(runtime.operator_registry.operator_names)
-    wanted = {op for method in program.methods.values() for op in method.get("operators", ())}
-    if wanted - kernels:
-        raise BackendUnavailableError(
-            f"this program needs kernels that the ExecuTorch runtime of this host does not have: "
-            f"{', '.join(sorted(wanted - kernels))}",
-            hint="Execute it with a runtime that was built with the library of these kernels.",
-        )
 
 
 class _Runner:

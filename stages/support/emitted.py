@@ -17,11 +17,14 @@ def executorch_artifact(
     manager: ExecutorchProgramManager,
     output_roles: Mapping[str, Sequence[str]] | None = None,
     mutates_buffers: Mapping[str, bool] | None = None,
+    delegation: Mapping[str, Any] | None = None,
 ) -> Executorch:
     """Hold what a manager emitted: its bytes in the pieces that it has them in, and its debug maps."""
     methods = describe_methods(manager.executorch_program, output_roles or {})
     for method, mutates in (mutates_buffers or {}).items():
         methods[method]["mutates_buffers"] = mutates
+    for method, taken in (delegation or {}).items():
+        methods[method]["delegation"] = taken
     fields: dict[str, Any] = {
         "methods": methods,
         "pieces": _pieces(manager._pte_data),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from etgraph.artifact import Executorch
+from etgraph.errors import BackendUnavailableError
+
 
 @dataclass(frozen=True)
 class HostRuntime:
@@ -26,3 +29,27 @@ def runtime_of_host() -> HostRuntime | None:
         backends=frozenset(runtime.backend_registry.registered_backend_names),
         operators=frozenset(runtime.operator_registry.operator_names),
     )
+
+
+def check_host(program: Executorch) -> None:
+    """Say by name what this host's runtime lacks to execute a program, before anyone loads it."""
+    import executorch.kernels.quantized  # noqa: F401  its kernels join the runtime's registry
+    from executorch.runtime import Runtime
+
+    runtime = Runtime.get()
+    has = set(runtime.backend_registry.registered_backend_names)
+    needed = {backend for method in program.methods.values() for backend in method.get("backends", ())}
+    if needed - has:
+        raise BackendUnavailableError(
+            f"this program needs {', '.join(sorted(needed - has))}, which the ExecuTorch runtime of this host does not "
+            f"have; it has {', '.join(sorted(has))}",
+            hint="The program itself is whole; execute it on a device that has the backend.",
+        )
+    kernels = set(runtime.operator_registry.operator_names)
+    wanted = {op for method in program.methods.values() for op in method.get("operators", ())}
+    if wanted - kernels:
+        raise BackendUnavailableError(
+            f"this program needs kernels that the ExecuTorch runtime of this host does not have: "
+            f"{', '.join(sorted(wanted - kernels))}",
+            hint="Execute it with a runtime that was built with the library of these kernels.",
+        )
