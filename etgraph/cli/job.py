@@ -29,6 +29,7 @@ class Asked:
     trust: bool
     cache: Any
     refresh: bool
+    check_cache: bool
 
     @classmethod
     def read(
@@ -46,6 +47,7 @@ class Asked:
         cache_dir: str | None = None,
         no_cache: bool = False,
         refresh: bool = False,
+        check_cache: bool = False,
     ) -> Asked:
         """Check the arguments; raise `UsageError` for the first that is wrong."""
         reference = parse_source(source)
@@ -65,17 +67,20 @@ class Asked:
             shapes=tuple(parse_shape(one) for one in shape or ()),
             eval_mode=eval_mode,
             trust=trust,
-            cache=_cache(cache_dir, no_cache, refresh),
+            cache=_cache(cache_dir, no_cache, refresh, check_cache),
             refresh=refresh,
+            check_cache=check_cache,
         )
 
 
-def _cache(directory: str | None, off: bool, refresh: bool) -> Any:
+def _cache(directory: str | None, off: bool, refresh: bool, check: bool) -> Any:
     """Return the cache as `etgraph.run` takes it."""
-    if off and (directory is not None or refresh):
-        raise UsageError(
-            f"--no-cache and {'--refresh' if refresh else '--cache-dir'} were both given", hint="Leave one of them out."
-        )
+    given = {"--no-cache": off, "--refresh": refresh, "--check-cache": check}
+    exclusive = [flag for flag, there in given.items() if there]
+    if off and directory is not None:
+        exclusive.append("--cache-dir")
+    if len(exclusive) > 1:
+        raise UsageError(f"{' and '.join(exclusive[:2])} were both given", hint="Leave one of them out.")
     if directory is None:
         return not off
     from etgraph.store import Cache
@@ -141,6 +146,8 @@ def prepare(asked: Asked) -> Job:
     arguments: dict[str, Any] = {"recipe": _recipe(asked), "to": asked.to, "path": asked.path, "cache": asked.cache}
     if asked.refresh:
         arguments["refresh"] = True
+    if asked.check_cache:
+        arguments["check_cache"] = True
     if asked.trust:
         arguments["trust"] = True
     if asked.shapes:

@@ -9,7 +9,7 @@ import typer
 from etgraph.cli import complete
 
 __all__ = [
-    "CacheDirectory", "Eval", "From", "Json", "NoCache", "Path", "Quiet", "Recipe", "Refresh", "Shape",
+    "CacheDirectory", "CheckCache", "Eval", "From", "Json", "NoCache", "Path", "Quiet", "Recipe", "Refresh", "Shape",
     "SourceArgument", "Target", "To", "Trust", "Verbose",
 ]  # fmt: skip
 
@@ -64,4 +64,8 @@ CacheDirectory: TypeAlias = Annotated[
     str | None, typer.Option("--cache-dir", metavar="DIR", help="The cache to use, instead of the user's.")
 ]
 NoCache: TypeAlias = Annotated[bool, typer.Option("--no-cache", help="Neither read nor write the cache.")]
+CheckCache: TypeAlias = Annotated[
+    bool,
+    typer.Option("--check-cache", help="Build what is in the cache too, and fail where the two are not the same."),
+]
 Refresh: TypeAlias = Annotated[bool, typer.Option("--refresh", help="Build everything anew, and keep it in the cache.")]

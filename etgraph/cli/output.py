@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -12,7 +13,10 @@ from typing import Any
 
 from etgraph.errors import EtgraphError, StageError
 
-__all__ = ["Output", "command_line", "counted", "invocation", "reader_left", "reporting", "seconds", "size", "table"]
+__all__ = [
+    "Output", "command_line", "counted", "invocation", "reader_left", "reason_lines", "reporting", "seconds", "size",
+    "table",
+]  # fmt: skip
 
 #: The arguments of this invocation, without the program's name.
 invocation: ContextVar[tuple[str, ...]] = ContextVar("invocation", default=())
@@ -160,6 +164,11 @@ def size(count: int) -> str:
     from rich import filesize
 
     return filesize.decimal(count)
+
+
+def reason_lines(reason: str) -> list[str]:
+    """Split what is said of a step into lines: one for each part of its key that changed."""
+    return re.split(r"; (?!it was )|\n\s*", reason)
 
 
 def counted(count: int, noun: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ import typer
 from etgraph.cli import check, options
 from etgraph.cli.job import Asked, Job, prepare
 from etgraph.cli.outfile import dump_folder, output_path
-from etgraph.cli.output import Output, reporting, seconds, size, table
+from etgraph.cli.output import Output, reason_lines, reporting, seconds, size, table
 from etgraph.cli.plan import planned, show_plan
 from etgraph.cli.progress import Progress
 from etgraph.cli.resume import Dump, add_resume_command
@@ -50,6 +49,7 @@ def run(
     cache_dir: options.CacheDirectory = None,
     no_cache: options.NoCache = False,
     refresh: options.Refresh = False,
+    check_cache: options.CheckCache = False,
     dump_stages: Annotated[
         str | None,
         typer.Option("--dump-stages", metavar="DIR", help="Write every artifact on the way into this folder."),
@@ -92,6 +92,7 @@ def run(
             cache_dir=cache_dir,
             no_cache=no_cache,
             refresh=refresh,
+            check_cache=check_cache,
         )
         if verify and to != "executorch":
             raise UsageError(
@@ -189,5 +190,5 @@ def _steps(result: Result) -> str:
     for step, line in zip(result.steps, lines, strict=True):
         shown.append(line)
         if step.outcome == "ran" and step.reason not in _UNREMARKABLE:
-            shown.extend(f"      {reason}" for reason in re.split(r"; |\n\s*", step.reason))
+            shown.extend(f"      {line}" for line in reason_lines(step.reason))
     return "\n".join(shown)
