@@ -72,6 +72,8 @@ class Stage:
         key_options: what of the options the result depends on, where that is less than all of them; called with
             the options and returns the ones that enter the cache key.
         reads_debug: whether, under these options, stack traces and the like enter the result.
+        reads_inputs: whether, under these options, the numbers in the example inputs can enter the result.
+        reads_provenance: whether the steps that led to the program can enter the result.
         idle: of an attached stage, called while planning with its options and the `Situation`; says why it has
             nothing to do, so that it is left out, or returns an empty string. Raises `UsageError` when something that
             only the caller can give is missing.
@@ -90,6 +92,8 @@ class Stage:
     check: Callable[[Any], None] | None = None
     key_options: OptionsFilter | None = None
     reads_debug: Callable[[Mapping[str, Any]], bool] | None = None
+    reads_inputs: bool | Callable[[Mapping[str, Any]], bool] = True
+    reads_provenance: bool = False
     idle: Idle | None = None
 
     def __post_init__(self) -> None:
@@ -142,6 +146,8 @@ def declare(
     check: Callable[[Any], None] | None = None,
     key_options: OptionsFilter | None = None,
     reads_debug: Callable[[Mapping[str, Any]], bool] | None = None,
+    reads_inputs: bool | Callable[[Mapping[str, Any]], bool] = True,
+    reads_provenance: bool = False,
     idle: Idle | None = None,
 ) -> Stage:
     """Read a function's signature as a stage; raise `StageDeclarationError` when it is not one."""
@@ -190,6 +196,8 @@ def declare(
         check=check,
         key_options=key_options,
         reads_debug=reads_debug,
+        reads_inputs=reads_inputs,
+        reads_provenance=reads_provenance,
         idle=idle,
     )
 

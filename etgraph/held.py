@@ -7,10 +7,10 @@ from typing import Any
 
 from etgraph.artifact import Artifact, Kind, Provenance
 from etgraph.encoding import fingerprint
-from etgraph.identity import Description, describe, describe_module
+from etgraph.identity import Description, describe, describe_modules
 from etgraph.registry import registry
 
-__all__ = ["Held", "identity_of", "program_identity"]
+__all__ = ["Held", "identity_of", "input_values_of", "inputs_identity", "program_identity"]
 
 
 class Held:
@@ -24,6 +24,7 @@ class Held:
         artifact: the artifact, where it is in memory.
         load: makes or reads the artifact, where it is not.
         identity: tells what it is, as parts of a key; by default worked out from the artifact.
+        input_values: describes its example inputs, numbers and all; by default worked out from the artifact.
         in_file: it comes from a file, which nobody else writes to.
     """
 
@@ -37,6 +38,7 @@ class Held:
         artifact: Artifact | None = None,
         load: Callable[[], Artifact] | None = None,
         identity: Callable[[], Mapping[str, Description]] | None = None,
+        input_values: Callable[[], Description] | None = None,
         in_file: bool = False,
     ) -> None:
         self.kind = Kind(kind)
@@ -48,6 +50,8 @@ class Held:
         self._load = load
         self._identify = identity
         self._identity: Mapping[str, Description] | None = None
+        self._describe_inputs = input_values
+        self._input_values: Description | None = None
 
     @classmethod
     def of(cls, artifact: Artifact, label: str = "") -> Held:
@@ -77,6 +81,17 @@ class Held:
             self._identity = self._identify() if self._identify else identity_of(self.artifact())
         return self._identity
 
+    def input_values(self) -> Description:
+        """Describe its example inputs, numbers and all.
+
+        Raises:
+            Undescribable: one of them has no description.
+        """
+        if self._input_values is None:
+            describe_them = self._describe_inputs or (lambda: input_values_of(self.artifact()))
+            self._input_values = describe_them()
+        return self._input_values
+
     def is_program(self, digest: str) -> None:
         """Say what it is by the fingerprint of its program, without example inputs."""
         self._identity = program_identity(digest)
@@ -84,6 +99,20 @@ class Held:
     def is_what_made_it(self, key: str) -> None:
         """Say what it is by the key of the step that made it, for what has no fingerprint of its own."""
         self._identity = {"input": Description("key", key, shown=key[:16])}
+
+    def has_inputs(self, digest: str) -> None:
+        """Say what its example inputs are by the digest of their description."""
+        self._input_values = inputs_identity(digest)
+
+    def has_inputs_of(self, other: Held) -> None:
+        """Say that its example inputs are those of what it was made from."""
+        self._input_values = other._input_values
+        self._describe_inputs = other._describe_inputs or other.input_values
+
+    def is_as(self, other: Held) -> None:
+        """Say that it is what was made in its place."""
+        self._identity, self._identify = other._identity, other._identify
+        self._input_values, self._describe_inputs = other._input_values, other._describe_inputs
 
     def can_be_loaded(self, load: Callable[[], Artifact]) -> None:
         """Say how the artifact can be had again after it was released."""
@@ -104,9 +133,7 @@ def identity_of(artifact: Artifact) -> Mapping[str, Description]:
     if artifact.kind != "module":
         bare = registry.service("without_inputs")(artifact)[0]
         return program_identity(fingerprint(bare))
-    parts: dict[str, Description] = {}
-    for method, held in artifact.methods.items():
-        parts[f"model[{method}]"] = describe_module(held, "model")
+    parts = describe_modules(artifact.methods, "model")
     specs = registry.service("input_specs")(artifact)
     belongings: dict[str, Any] = {
         "example inputs": specs,
@@ -115,6 +142,16 @@ def identity_of(artifact: Artifact) -> Mapping[str, Description]:
     }
     parts.update((name, describe(value, name)) for name, value in belongings.items())
     return parts
+
+
+def input_values_of(artifact: Artifact) -> Description:
+    """Describe an artifact's example inputs, numbers and all, with those that its programs hold themselves."""
+    return inputs_identity(describe(registry.service("input_values")(artifact), "example inputs").digest)
+
+
+def inputs_identity(digest: str) -> Description:
+    """Say what example inputs are by the digest of their description."""
+    return Description("inputs", digest, shown=digest[:16])
 
 
 def program_identity(digest: str) -> Mapping[str, Description]:

@@ -3,10 +3,12 @@
 | part | what it is |
 |---|---|
 | `stage` | the stage's name and the kinds that it goes between |
-| `code` | the stage's file with all of its project that it imports; a library's by its version |
+| `code` | the stage's file with all that it imports of its project, defaults and captures; a library's by version |
 | `toolchain.X` | the version of X; of etgraph itself its code, whole |
 | `option X` | the description of an option; of a deferred one, the file that makes it |
 | `input` | the fingerprint of the program that goes in; of an eager model, each of its parts |
+| `input values` | numbers in the example inputs, unless the stage is known to look at none |
+| `provenance` | the steps that led to the program, only for a stage that looks at them |
 | `debug` | stack traces and the like, only for a step whose options write them into its output |
 
 Times, paths and the order of a set never enter. What has no description makes the step run uncached.
@@ -14,6 +16,7 @@ Times, paths and the order of a set never enter. What has no description makes t
 
 from __future__ import annotations
 
+import contextlib
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,6 +24,7 @@ from typing import Any
 
 from blake3 import blake3
 
+from etgraph.errors import Undescribable, UsageError
 from etgraph.held import Held
 from etgraph.identity import Description, describe, describe_files_of, differences, toolchain
 from etgraph.owncode import describe_own_code
@@ -53,15 +57,40 @@ def key_of(planned: PlannedStep, given: Held) -> Key:
     for name, version in toolchain().items():
         described[f"toolchain.{name}"] = Description("version", version)
     described["toolchain.etgraph code"] = describe_own_code()
-    options = dict(planned.options)
-    if stage.key_options is not None:
-        options = dict(stage.key_options(options))
-    for name, value in sorted(options.items()):
+    for name, value in sorted(_options_that_count(planned).items()):
         described[f"option {name}"] = describe_option(name, value)
     described.update(given.identity())
-    if stage.reads_debug is not None and stage.reads_debug(planned.options):
+    if _asked(stage.reads_inputs, planned):
+        described["input values"] = given.input_values()
+    if stage.reads_provenance:
+        steps = [(step.stage, str(step.kind), step.options) for step in given.provenance]
+        described["provenance"] = describe(steps, "provenance")
+    if _asked(stage.reads_debug, planned):
         described["debug"] = Description("debug", registry.service("debug_fingerprint")(given.artifact()))
     return Key(_digest(described), _text(described))
+
+
+def _options_that_count(planned: PlannedStep) -> Mapping[str, Any]:
+    narrow = planned.definition.key_options
+    return planned.options if narrow is None else _answer(narrow, planned)
+
+
+def _asked(whether: bool | Callable[[Mapping[str, Any]], bool] | None, planned: PlannedStep) -> bool:
+    return bool(_answer(whether, planned) if callable(whether) else whether)
+
+
+def _answer(question: Callable[[Mapping[str, Any]], Any], planned: PlannedStep) -> Any:
+    """Ask a stage about its options; on options that it cannot read it is the stage that will complain."""
+    try:
+        return question(planned.options)
+    except (Undescribable, UsageError):
+        raise
+    except Exception as error:
+        raise Undescribable(
+            f"what of them counts cannot be told: {type(error).__name__}: {error}",
+            path=f"the options of {planned.stage}",
+            type_name="options",
+        ) from error
 
 
 def describe_option(name: str, value: object) -> Description:
@@ -77,13 +106,31 @@ def describe_code(function: Callable[..., Any]) -> Description:
     """Describe the code of a stage or of a deferred option: by its files, with what it captured."""
     assert isinstance(function, types.FunctionType)  # checked where stages and deferred options are declared
     by_files = describe_files_of(function)
-    if function.__closure__ is None:
+    if by_files.kind == "library":
         return by_files
-    # A stage made by another function: what it captured is not in its file.
-    captured = {
-        name: cell.cell_contents for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True)
-    }
-    return Description("closure", "", (("(function)", by_files), ("(captured)", describe(captured, "captured"))))
+    # What a function made by another one captured, and defaults that were computed, are not in its file.
+    own = {"captured": _captured(function), "defaults": [function.__defaults__, function.__kwdefaults__]}
+    described = [(f"({name})", describe(value, name)) for name, value in own.items()]
+    return Description("function", function.__qualname__, (("(function)", by_files), *described, *_reached(function)))
+
+
+def _captured(function: types.FunctionType) -> dict[str, Any]:
+    captured = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # a cell that nothing was put into yet
+            captured[name] = cell.cell_contents
+    return captured
+
+
+def _reached(function: types.FunctionType) -> list[tuple[str, Description]]:
+    """Describe the values that a function reaches at this moment, such as globals that were changed since the import.
+
+    Where they cannot be followed, as where it reads files, its own file and those that it imports speak for it.
+    """
+    try:
+        return [("(reached)", describe(function, function.__qualname__))]
+    except Undescribable:
+        return []
 
 
 def _digest(described: Mapping[str, Description]) -> str:

@@ -54,45 +54,74 @@ class Memo:
         except (Undescribable, UsageError) as error:
             held = Held.of(build(planned, given.artifact()), given.label)
             return Outcome(held, False, f"ran uncached: {error}")
-        step_id = f"{planned.stage}/{planned.consumes}/{given.label}"
         if not can_be_kept(planned.produces):
             held = Held.of(build(planned, given.artifact()), given.label)
-            # What it is, is what made it: the steps after it can be reused though it cannot be kept itself.
-            held.is_what_made_it(key.digest)
+            if planned.produces != "module":
+                # What it is, is what made it: the steps after it can be reused though it cannot be kept itself.
+                # An eager module is described itself: what made it may have drawn random numbers.
+                held.is_what_made_it(key.digest)
             return Outcome(held, False, f"ran: a program at {planned.produces} is not kept")
         entry = None if self.refresh else self.cache.peek(key.digest)
-        why = "asked to refresh" if self.refresh else why_changed(self.cache.last_parts(step_id), key.parts)
-        self.cache.remember(step_id, key.parts)
-        if entry is not None:
-            return self._reused(entry, planned, given, build)
-        with self.cache.building(key.digest):
-            entry = None if self.refresh else self.cache.peek(key.digest)
-            if entry is not None:
-                return self._reused(entry, planned, given, build)
-            return Outcome(self._built(planned, given, build, key), False, why)
+        if entry is None:
+            with self.cache.building(key.digest):
+                # Another process may have built it meanwhile.
+                entry = None if self.refresh else self.cache.peek(key.digest)
+                if entry is None:
+                    why = self.why(planned, given, key)
+                    held = self._built(planned, given, build)
+                    self.cache.remember(_step_id(planned, given), key.parts)
+                    return Outcome(held, False, why)
+        outcome = self._reused(entry, planned, given, build)
+        self.cache.remember(_step_id(planned, given), key.parts)
+        return outcome
+
+    def why(self, planned: PlannedStep, given: Held, key: Key) -> str:
+        """Say why a step whose result is not in the cache is to run."""
+        if self.refresh:
+            return "asked to refresh"
+        return why_changed(self.cache.last_parts(_step_id(planned, given)), key.parts)
 
     def peek(self, planned: PlannedStep, given: Held) -> Held | None:
-        """Return what a step would give, if it is in the cache; for planning."""
+        """Return what a step would give, if it is in the cache; for planning. Nothing is built or stored."""
+        return self.foresee(planned, given)[0]
+
+    def foresee(self, planned: PlannedStep, given: Held) -> tuple[Held | None, str]:
+        """Return what a step would give where that is in the cache, and why it would be reused or would run."""
         try:
-            entry = self.cache.peek(key_of(planned, given).digest)
-        except (Undescribable, UsageError):
-            return None
+            key = key_of(planned, given)
+            entry = None if self.refresh else self.cache.peek(key.digest)
+        except (Undescribable, UsageError) as error:
+            return None, f"it would run uncached: {error}"
+        except CacheEntryError as error:
+            return None, f"its key is not known: {error.problem}"
+        if not can_be_kept(planned.produces):
+            return None, f"it runs each time: a program at {planned.produces} is not kept"
         if entry is None:
-            return None
-        return self._held(entry, planned, given, lambda planned, artifact: artifact)
+            return None, self.why(planned, given, key)
+        return self._held(entry, planned, given, _refuse_to_build), _since(entry)
 
     # -- building -----------------------------------------------------------------------------------------------
 
-    def _built(self, planned: PlannedStep, given: Held, build: Build, key: Key) -> Held:
+    def _built(self, planned: PlannedStep, given: Held, build: Build) -> Held:
+        source = given.artifact()
+        # Only now: what goes in may have been lost, built again, and come out different. And before the stage runs,
+        # which may write to options of which there is no faithful copy.
+        key = key_of(planned, given)
         started = time.perf_counter()
         with listening() as told:
-            artifact = build(planned, given.artifact())
+            artifact = build(planned, source)
         seconds = time.perf_counter() - started
         held = Held.of(artifact, given.label)
-        own_inputs = artifact.example_inputs != given.artifact().example_inputs
+        own_inputs = artifact.example_inputs != source.example_inputs
+        if not own_inputs:
+            held.has_inputs_of(given)
         try:
             describe_own_code()  # still what the key says
+        except Undescribable:
+            return held
+        try:
             document, blobs, holding = _encoded(artifact, own_inputs)
+            input_values = held.input_values().own if own_inputs else ""
         except (UsageError, Undescribable):
             held.is_what_made_it(key.digest)
             return held
@@ -105,6 +134,7 @@ class Memo:
             "methods": list(artifact.methods),
             "holding": list(holding),
             "own_inputs": own_inputs,
+            "input_values": input_values,
             "fingerprint": fingerprint,
             "seconds": seconds,
             "told": told,
@@ -113,7 +143,7 @@ class Memo:
         entry = self.cache.store(key.digest, document, blobs, about=about)
         held.is_program(fingerprint)
         if entry is not None:
-            held.can_be_loaded(self._loader(entry, planned, given, build))
+            self._identify(held, entry, planned, given, build)
         return held
 
     # -- reusing ---------------------------------------------------------------------------------------------------
@@ -123,9 +153,7 @@ class Memo:
             self._compare(entry, planned, given, build)
         for message in entry.about["told"]:
             warn(message)
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.created))
-        held = self._held(entry, planned, given, build)
-        return Outcome(held, True, f"reused what was built on {when}: nothing that it depends on has changed")
+        return Outcome(self._held(entry, planned, given, build), True, _since(entry))
 
     def _held(self, entry: Entry, planned: PlannedStep, given: Held, build: Build) -> Held:
         held = Held(
@@ -133,24 +161,40 @@ class Memo:
             entry.about["methods"],
             provenance=(*given.provenance, planned.provenance),
             label=given.label,
-            load=self._loader(entry, planned, given, build),
         )
-        held.is_program(entry.about["fingerprint"])
+        self._identify(held, entry, planned, given, build)
         return held
 
-    def _loader(self, entry: Entry, planned: PlannedStep, given: Held, build: Build) -> Callable[[], Artifact]:
-        return lambda: self._load(entry.key, planned, given, build)
+    def _identify(self, held: Held, entry: Entry, planned: PlannedStep, given: Held, build: Build) -> None:
+        held.is_program(entry.about["fingerprint"])
+        if entry.about["own_inputs"]:
+            held.has_inputs(entry.about["input_values"])
+        else:
+            held.has_inputs_of(given)
+        held.can_be_loaded(lambda: self._load(held, entry.key, planned, given, build))
 
-    def _load(self, key: str, planned: PlannedStep, given: Held, build: Build) -> Artifact:
+    def _load(self, held: Held, key: str, planned: PlannedStep, given: Held, build: Build) -> Artifact:
         """Read an entry, every byte verified; when it is damaged or gone, build the step again."""
+        artifact = self._read(key, planned, given)
+        if artifact is None:
+            with self.cache.building(key):
+                # Another process may have built it again meanwhile.
+                artifact = self._read(key, planned, given)
+                if artifact is None:
+                    self.cache.note(f"what {planned.stage} gave was lost from the cache during the run; built again")
+                    again = self._built(planned, given, build)
+                    held.is_as(again)
+                    artifact = again.artifact()
+        return artifact
+
+    def _read(self, key: str, planned: PlannedStep, given: Held) -> Artifact | None:
         entry = self.cache.lookup(key)
-        if entry is not None:
-            try:
-                artifact = decode(entry.document, _EntryBlobs(entry))
-            except CacheEntryError:
-                entry = None
         if entry is None:
-            return self._built(planned, given, build, key_of(planned, given)).artifact()
+            return None
+        try:
+            artifact = decode(entry.document, _EntryBlobs(entry))
+        except CacheEntryError:
+            return None
         if not entry.about["own_inputs"]:
             artifact = _with_inputs(artifact, given, entry.about["holding"])
         return replace(artifact, provenance=(*given.provenance, planned.provenance))
@@ -165,6 +209,19 @@ class Memo:
                 hint="The stage is not deterministic, or something that it depends on is not in its key. Run with "
                 "--refresh to replace the entry, and report it.",
             )
+
+
+def _step_id(planned: PlannedStep, given: Held) -> str:
+    return f"{planned.stage}/{planned.consumes}/{given.label}"
+
+
+def _since(entry: Entry) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.created))
+    return f"reused what was built on {when}: nothing that it depends on has changed"
+
+
+def _refuse_to_build(planned: PlannedStep, artifact: Artifact) -> Artifact:
+    raise CacheEntryError(f"what {planned.stage} gave is lost from the cache, and nothing is built while planning")
 
 
 def _encoded(artifact: Artifact, own_inputs: bool) -> tuple[Any, Any, list[str]]:

@@ -166,6 +166,8 @@ def stage(
     check: Callable[[Any], None] | None = None,
     key_options: OptionsFilter | None = None,
     reads_debug: Callable[[Mapping[str, Any]], bool] | None = None,
+    reads_inputs: bool | Callable[[Mapping[str, Any]], bool] = True,
+    reads_provenance: bool = False,
     idle: Idle | None = None,
 ) -> Callable[[Callable[..., Artifact]], Stage]: ...
 def stage(function: Callable[..., Artifact] | None = None, /, **declaration: Any) -> Any:
@@ -181,6 +183,9 @@ def stage(function: Callable[..., Artifact] | None = None, /, **declaration: Any
         check: called with the artifact in hand before any work; raises `UsageError` when something is missing.
         key_options: what of the options the result depends on, where that is less than all of them.
         reads_debug: whether, under these options, stack traces and the like enter the result.
+        reads_inputs: whether (or under which options) the numbers in the example inputs can enter the result. A stage
+            that is known to look at no numbers says False, and is then reused when only they have changed.
+        reads_provenance: whether the steps that led to the program can enter the result.
         idle: of a stage that stays at its kind, says while planning why it has nothing to do, or nothing.
     """
 

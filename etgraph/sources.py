@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import mmap
@@ -11,11 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from etgraph.artifact import Artifact, Executorch, Module, Provenance, Source
-from etgraph.errors import UsageError
+from etgraph.errors import Undescribable, UsageError
 from etgraph.hashing import hasher
-from etgraph.held import Held, identity_of
+from etgraph.held import Held, inputs_identity
 from etgraph.identity import Description, toolchain
 from etgraph.inputs import dynamic_shapes_by_method, samples_by_method
+from etgraph.owncode import describe_own_code
 from etgraph.recipes import closest
 from etgraph.registry import registry
 from etgraph.store import Cache
@@ -48,18 +50,27 @@ def hold(
 
 def _held_file(path: str, trust: bool, cache: Cache) -> Held:
     """Hold a file by what the cache remembers of its content, if anything."""
-    name = f"file/{_digest_of_file(path)}"
+    digest = _digest_of_file(path)
+
+    def load() -> Artifact:
+        artifact = artifact_of(path, trust=trust)
+        if _digest_of_file(path) != digest:
+            raise UsageError(
+                f"{path} was changed while it was being run", hint="Run it again once it is written completely."
+            )
+        return artifact
+
+    try:
+        # With our own code, by which the facts were found.
+        name = f"file/{digest}/{describe_own_code().digest}/{json.dumps(toolchain(), sort_keys=True)}"
+    except Undescribable:
+        return Held.of(load(), os.path.basename(path))
     known = cache.last_parts(name)
     if known is None:
-        artifact = artifact_of(path, trust=trust)
-        held = Held.of(artifact, os.path.basename(path))
-        facts = {
-            "kind": str(held.kind),
-            "methods": list(held.methods),
-            "provenance": [[step.stage, step.kind, step.options] for step in held.provenance],
-            "identity": {part: [d.kind, d.own, d.shown] for part, d in identity_of(artifact).items()},
-        }
-        cache.remember(name, {"facts": json.dumps(facts)})
+        held = Held.of(load(), os.path.basename(path))
+        # What has no description is loaded again the next time.
+        with contextlib.suppress(Undescribable, UsageError):
+            cache.remember(name, {"facts": json.dumps(_facts(held))})
         return held
     facts = json.loads(known["facts"])
     return Held(
@@ -69,18 +80,29 @@ def _held_file(path: str, trust: bool, cache: Cache) -> Held:
             Provenance(stage, kind, tuple((a, b) for a, b in options)) for stage, kind, options in facts["provenance"]
         ),
         label=os.path.basename(path),
-        load=lambda: artifact_of(path, trust=trust),
+        load=load,
         identity=lambda: {
             part: Description(kind, own, shown=shown) for part, (kind, own, shown) in facts["identity"].items()
         },
+        input_values=lambda: inputs_identity(facts["input values"]),
         in_file=True,
     )
 
 
+def _facts(held: Held) -> dict[str, Any]:
+    """Return what the cache remembers of a file, so that it need not be loaded to be planned with."""
+    return {
+        "kind": str(held.kind),
+        "methods": list(held.methods),
+        "provenance": [[step.stage, step.kind, step.options] for step in held.provenance],
+        "identity": {part: [d.kind, d.own, d.shown] for part, d in held.identity().items()},
+        "input values": held.input_values().own,
+    }
+
+
 def _digest_of_file(path: str) -> str:
-    """Digest a file's content and the versions that would read it; an unreadable file has no digest of its own."""
+    """Digest a file's content; of one that cannot be read, the loader says what is wrong."""
     hashing = hasher()
-    hashing.update(json.dumps(toolchain(), sort_keys=True).encode())
     try:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size:

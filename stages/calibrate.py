@@ -41,7 +41,7 @@ def _blind(program: Any) -> bool:
     return any(blind_observers(module) for module in program.methods.values())
 
 
-@etgraph.stage(idle=_nothing_to_do, cost=2.0)
+@etgraph.stage(idle=_nothing_to_do, cost=2.0, reads_inputs=False)
 def calibrate(program: Prepared, *, calibration_inputs: Any, static: Sequence[str] = ()) -> Prepared:
     """Run each method on its calibration inputs.
 

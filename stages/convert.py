@@ -10,7 +10,7 @@ from etgraph.artifact import Prepared, Quantized
 from etgraph.errors import StageError, UsageError
 
 
-@etgraph.stage(cost=4.0)
+@etgraph.stage(cost=4.0, reads_inputs=False, reads_provenance=True)
 def convert(
     program: Prepared,
     *,

@@ -134,16 +134,65 @@ def _with(program: Any, example_inputs: Any) -> Any:
 
 @etgraph.service("input_specs")
 def input_specs(artifact: Artifact) -> Any:
-    """Return, for each method, what an export depends on of its first sample: everything but numbers in tensors."""
+    """Return, for each method, what an export depends on of its first sample: everything but numbers in tensors.
+
+    That includes which tensors are one and the same: of two inputs that are one tensor, a trace uses only the last.
+    """
     import torch
     from torch.utils import _pytree as pytree
 
-    def spec(value: Any) -> Any:
-        if type(value) is not torch.Tensor:
-            return value  # a subclass may mean more than its shape: it enters as it is
-        return (
-            "tensor", str(value.dtype), tuple(value.shape), value.stride(), str(value.device), value.requires_grad,
-        )  # fmt: skip
-
     first = {method: samples[0] for method, samples in artifact.example_inputs.items() if samples}
-    return {method: pytree.tree_map(spec, (one.args, dict(one.kwargs))) for method, one in first.items()}
+    found = {}
+    for method, sample in first.items():
+        met = _Met(artifact.methods[method])
+
+        def spec(value: Any, met: _Met = met) -> Any:
+            if type(value) is not torch.Tensor:
+                return value  # a subclass may mean more than its shape: it enters as it is
+            strides = value.stride() if value.layout is torch.strided else value.layout
+            return (
+                "tensor", value.dtype, tuple(value.shape), strides, value.device, value.requires_grad,
+                value.is_conj(), value.is_neg(), value.is_inference(), met.same_as(value),
+            )  # fmt: skip
+
+        found[method] = pytree.tree_map(spec, (sample.args, dict(sample.kwargs)))
+    return found
+
+
+class _Met:
+    """Tensors and memory that were met before, beginning with those of a model."""
+
+    def __init__(self, method: Any) -> None:
+        self._tensors: dict[int, str] = {}
+        self._storages: dict[int, tuple[str, int]] = {}
+        owner = getattr(method, "__self__", method)
+        for name, value in (*owner.named_parameters(), *owner.named_buffers()):
+            self._note(name, value)
+
+    def same_as(self, value: Any) -> str:
+        """Say what a tensor is the same as, or shares memory with; nothing where it is met for the first time."""
+        if id(value) in self._tensors:
+            return f"the same tensor as {self._tensors[id(value)]}"
+        return self._note(f"input {len(self._tensors)}", value)
+
+    def _note(self, name: str, value: Any) -> str:
+        import torch
+
+        self._tensors[id(value)] = name
+        plain = type(value) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+        if not plain or value.layout is not torch.strided or not value.untyped_storage().data_ptr():
+            return ""
+        address = value.untyped_storage().data_ptr()
+        where, begin = self._storages.setdefault(address, (name, value.storage_offset() * value.element_size()))
+        offset = value.storage_offset() * value.element_size()
+        return f"{offset - begin} bytes after {where}, in the same memory" if where != name else ""
+
+
+@etgraph.service("input_values")
+def input_values(artifact: Artifact) -> Any:
+    """Return all example inputs as plain containers: those of the artifact, and those inside its programs."""
+    given = {
+        method: [(one.args, dict(one.kwargs)) for one in samples] for method, samples in artifact.example_inputs.items()
+    }
+    inside = {method: getattr(program, "example_inputs", None) for method, program in artifact.methods.items()}
+    return [given, inside if artifact.kind != "module" else {}]

@@ -11,7 +11,7 @@ from etgraph.artifact import Exported, Prepared
 from etgraph.errors import StageError, UsageError
 
 
-@etgraph.stage(on_request=True, cost=3.0)
+@etgraph.stage(on_request=True, cost=3.0, reads_inputs=False, reads_provenance=True)
 def prepare(
     program: Exported,
     *,

@@ -10,7 +10,7 @@ import etgraph
 from etgraph.artifact import Module
 
 
-@etgraph.stage
+@etgraph.stage(reads_inputs=False)
 def source_transform(
     model: Module, *, transforms: Sequence[Callable[[Any], Any]] = (), in_place: bool = False
 ) -> Module:

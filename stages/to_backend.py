@@ -14,6 +14,7 @@ from etgraph.artifact import Edge, Lowered
     way="split",
     on_request=True,
     cost=16.0,
+    reads_inputs=False,
     note="goes on from the edge program, which the combined call never shows",
 )
 def to_backend(program: Edge, *, partitioners: Sequence[Any] | Mapping[str, Sequence[Any]]) -> Lowered:

@@ -19,7 +19,7 @@ def _what_edge_depends_on(options: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**options, "partitioners": what_stays_whole(options["partitioners"])}
 
 
-@etgraph.stage(cost=5.0, key_options=_what_edge_depends_on)
+@etgraph.stage(cost=5.0, key_options=_what_edge_depends_on, reads_inputs=False)
 def to_edge(
     program: Exported | Quantized,
     *,

@@ -10,11 +10,16 @@ import etgraph
 from etgraph.artifact import Exported, Lowered, Quantized
 
 
+def _has_passes(options: Mapping[str, Any]) -> bool:
+    return bool((options.get("edge_passes") or {}).get("passes"))  # passes are handed programs with their inputs
+
+
 @etgraph.stage(
     way="combined",
     on_request=True,
     covers=("edge_passes",),
     cost=19.0,
+    reads_inputs=_has_passes,
     note="upstream's one call, which keeps operators whole for the partitioners and shows no edge program",
 )
 def to_edge_transform_and_lower(

@@ -13,7 +13,7 @@ def _writes_stack_traces(options: Mapping[str, Any]) -> bool:
     return bool(getattr(options.get("backend_config"), "emit_stacktrace", False))
 
 
-@etgraph.stage(cost=1.0, reads_debug=_writes_stack_traces)
+@etgraph.stage(cost=1.0, reads_debug=_writes_stack_traces, reads_inputs=False)
 def to_executorch(
     program: Edge | Lowered, *, backend_config: Any = None, initialize_buffers: bool = True
 ) -> Executorch:

@@ -12,7 +12,7 @@ def _has_samples(model: Module) -> None:
     check_samples(model)
 
 
-@etgraph.stage(cost=1.0, check=_has_samples)
+@etgraph.stage(cost=1.0, check=_has_samples, reads_inputs=False)
 def torch_export(
     model: Module, *, strict: bool = False, eval_mode: bool = False, dynamic_batch_size: bool = False
 ) -> Exported:

@@ -4,6 +4,7 @@ A cache key is a list of named parts. This package gives the parts that are not 
 
     describe(option)            any value, config, pass, partitioner, quantizer, callable, calibration data
     describe_module(module)     an eager nn.Module, with the state of torch that its export depends on
+    describe_modules(methods)   several methods of eager modules, with what they share
     code_of(function)           a function or class with every helper that it reaches
     describe_files_of(function) a function by its file and the files that it imports: for stages
     toolchain()                 versions that enter every key
@@ -40,7 +41,7 @@ what it is by `__etgraph_fingerprint__(self)`, a function by an attribute of tha
 from etgraph.errors import Undescribable
 from etgraph.identity.code import code_of
 from etgraph.identity.data import materialise
-from etgraph.identity.describe import describe, describe_module, register_describer
+from etgraph.identity.describe import describe, describe_module, describe_modules, register_describer
 from etgraph.identity.description import Change, Description, differences
 from etgraph.identity.files import describe_files_of
 from etgraph.identity.origin import toolchain
@@ -53,6 +54,7 @@ __all__ = [
     "describe",
     "describe_files_of",
     "describe_module",
+    "describe_modules",
     "differences",
     "materialise",
     "register_describer",

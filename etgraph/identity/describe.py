@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -18,7 +18,7 @@ from etgraph.identity import code, data, objects, plain, tensors
 from etgraph.identity.description import Description
 from etgraph.identity.reach import Reach
 
-__all__ = ["Walk", "describe", "describe_module", "register_describer"]
+__all__ = ["Walk", "describe", "describe_module", "describe_modules", "register_describer"]
 
 DECLARE = (
     "Give its class a method __etgraph_fingerprint__(self) that returns plain data which says what it is, or "
@@ -63,12 +63,18 @@ def describe(obj: Any, name: str = "") -> Description:
     Raises:
         Undescribable: some part has no stable description; says which, why, and how to declare it.
     """
-    walk = Walk(name)
-    try:
-        described = walk.visit(obj)
-        walk.reach.check()
-    except RecursionError:
-        walk.refuse(obj, "it is nested deeper than Python can follow", hint="Flatten it. " + DECLARE)
+    return _described(Walk(name), {"": obj})[""]
+
+
+def _described(walk: Walk, steps: Mapping[str, Any]) -> dict[str, Description]:
+    """Describe objects, each reached by its step, in one walk: what they share is told."""
+    described: dict[str, Description] = {}
+    for step, obj in steps.items():
+        try:
+            described[step] = walk.visit(obj, step)
+        except RecursionError:
+            walk.refuse(obj, "it is nested deeper than Python can follow", hint="Flatten it. " + DECLARE)
+    walk.reach.check()
     return described
 
 
@@ -82,6 +88,19 @@ def describe_module(module: Any, name: str = "model") -> Description:
     described = describe(module, name)
     state = ("(torch state)", tensors.ambient_state())
     return Description(described.kind, described.own, (*described.children, state), shown=described.shown)
+
+
+def describe_modules(methods: Mapping[str, Any], name: str = "model") -> dict[str, Description]:
+    """Describe eager modules, or bound methods of some, and which of their parts are one and the same.
+
+    Returns:
+        parts of a key by name: `model[forward]` for each method, and the state of torch that an export depends on.
+
+    Raises:
+        Undescribable: as `describe_module`.
+    """
+    described = _described(Walk(name), {f"[{method}]": held for method, held in methods.items()})
+    return {**{f"{name}{step}": one for step, one in described.items()}, "torch state": tensors.ambient_state()}
 
 
 class Walk:

@@ -22,7 +22,11 @@ __all__ = ["library_of", "library_of_class", "library_of_code", "library_of_modu
 _PYTHON = f"python {sys.version_info.major}.{sys.version_info.minor}"
 
 #: Distributions whose version can change what is exported, lowered or emitted.
-_TOOLS = ("torch", "executorch", "torchao", "etgraph")
+_TOOLS = (
+    "torch", "executorch", "torchao", "etgraph", "sympy",
+    # compilers that backends call
+    "coremltools", "ethos-u-vela", "nncf", "openvino", "tosa-tools",
+)  # fmt: skip
 
 
 def toolchain(extra: Iterable[str] = ()) -> dict[str, str]:

@@ -198,6 +198,9 @@ def ambient_state() -> Description:
         "grad": torch.is_grad_enabled(),
         "inference": torch.is_inference_mode_enabled(),
         "autocast": [d for d in ("cpu", "cuda") if torch.is_autocast_enabled(d)],
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "fast path of attention": torch.backends.mha.get_fastpath_enabled(),
+        "einsum": [torch.backends.opt_einsum.enabled, torch.backends.opt_einsum.strategy],
         "hooks": list(nn_module._global_forward_hooks.values()),
         "pre_hooks": list(nn_module._global_forward_pre_hooks.values()),
     }

@@ -17,6 +17,7 @@ from etgraph.store.backend import EtgraphStoreBackend, contents
 from etgraph.store.blobs import Buffer, byte_pieces, check_digest
 from etgraph.store.entries import PUBLISHING, Contents
 from etgraph.store.entry import Entry
+from etgraph.store.files import tree_size
 from etgraph.store.records import Records
 from etgraph.store.settings import asked_limit, cache_directory
 
@@ -70,6 +71,15 @@ class Cache:
     def problems(self) -> list[str]:
         """What went wrong and was survived, a sentence each, oldest first."""
         return self._backend.directory.problems
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all files of the cache, counted now."""
+        return tree_size(self.directory) if self.usable else 0
+
+    def note(self, problem: str) -> None:
+        """Add to `problems`."""
+        self._backend.directory.problem(problem)
 
     @property
     def usable(self) -> bool:

@@ -119,6 +119,7 @@ def what_stays_whole(partitioners: Partitioners) -> Any:
         if isinstance(one, ConfigerationBasedPartitioner)
         and type(one).ops_to_not_decompose is ConfigerationBasedPartitioner.ops_to_not_decompose
         and type(one).transform_for_pre_decomposition is Partitioner.transform_for_pre_decomposition
+        and not {"ops_to_not_decompose", "transform_for_pre_decomposition"}.intersection(vars(one))
         else one
         for one in partitioners
     ]
