@@ -13,7 +13,7 @@ import importlib.util
 import os
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -106,8 +106,7 @@ def describe_module_files(walk: Walk, name: str, names: tuple[str, ...] = ()) ->
                 code = _compiled(path, os.stat(path).st_mtime_ns, os.stat(path).st_size)
             except (OSError, SyntaxError, ValueError) as error:
                 walk.refuse(module, f"the file of module {ancestor} cannot be compiled: {error}")
-            _refuse_stale(walk, ancestor, code)
-            files[path] = code_digest(code)
+            files[path] = code_digest(code) + _loaded_otherwise(walk, ancestor, code)
             pending += [n for n in _imports(code, ancestor, path) if find_module(n)[1:] == (None, True)]
     exact = blake3("".join(files.values()).encode()).hexdigest()  # in order: two files may swap contents
     return Description("files", exact, shown=f"code of {len(files)} files")
@@ -168,21 +167,54 @@ def _imports(code: types.CodeType, name: str, path: str) -> Iterator[str]:
             yield from (f"{absolute}.{n}" for n in names if n != "*" and _spec(f"{absolute}.{n}") is not None)
 
 
-def _refuse_stale(walk: Walk, name: str, code: types.CodeType) -> None:
-    """Refuse a module that was edited after it was imported: the file is not what would run."""
+def _loaded_otherwise(walk: Walk, name: str, code: types.CodeType) -> str:
+    """Digest what a module was made of where that is not what its file compiles to, as in tests of pytest.
+
+    Raises:
+        Undescribable: it was edited after it was imported: the file is not what would run.
+    """
     module = sys.modules.get(name)
     if module is None:
-        return
-    fresh: dict[str, set[str]] = {}
+        return ""
+    loaded = {function.__code__ for function in _functions_of(module)}
+    if not isinstance(getattr(module, "__loader__", None), (importlib.machinery.SourceFileLoader, type(None))):
+        return blake3("".join(sorted(one.co_qualname + code_digest(one) for one in loaded)).encode()).hexdigest()
+    _refuse_stale(walk, module, code, loaded)
+    return ""
+
+
+def _functions_of(holder: types.ModuleType | type) -> Iterator[types.FunctionType]:
+    """Functions that a module or class holds and that were defined in its file, those of its classes included."""
+    file = getattr(sys.modules.get(getattr(holder, "__module__", "")), "__file__", None)
+    file = getattr(holder, "__file__", None) if isinstance(holder, types.ModuleType) else file
+    for value in list(vars(holder).values()):
+        if isinstance(value, type):
+            if value.__module__ == getattr(holder, "__module__", getattr(holder, "__name__", None)) and value != holder:
+                yield from _functions_of(value)
+            continue
+        parts = (value.fget, value.fset, value.fdel) if isinstance(value, property) else ()
+        for part in parts or (getattr(value, "__func__", value),):
+            while part is not None:
+                if isinstance(part, types.FunctionType) and part.__code__.co_filename == file:
+                    yield part
+                # What a decorator has wrapped, a stage among them.
+                part = getattr(part, "__dict__", {}).get("__wrapped__")
+
+
+def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            fresh.setdefault(constant.co_name, set()).add(code_digest(constant))
-    for key, value in list(vars(module).items()):
-        if not isinstance(value, types.FunctionType) or value.__code__.co_filename != module.__file__:
-            continue
-        loaded = value.__code__
-        if loaded.co_name == key and value.__qualname__ == key and code_digest(loaded) not in fresh.get(key, ()):
-            _refuse_changed(walk, module, key)
+            yield constant
+            yield from _codes_in(constant)
+
+
+def _refuse_stale(walk: Walk, module: types.ModuleType, code: types.CodeType, loaded: Iterable[types.CodeType]) -> None:
+    fresh: dict[str, set[str]] = {}
+    for one in _codes_in(code):
+        fresh.setdefault(one.co_qualname, set()).add(code_digest(one))
+    for one in loaded:
+        if code_digest(one) not in fresh.get(one.co_qualname, ()):
+            _refuse_changed(walk, module, one.co_qualname)
     for key, constant in _plain_assignments(code).items():
         loaded_constant = vars(module).get(key, constant)
         if type(loaded_constant) is not type(constant) or repr(loaded_constant) != repr(constant):
