@@ -258,4 +258,4 @@ def _opened(directory: str | None) -> Cache:
 def _tell_problems(output: Output, cache: Cache, besides: list[str] | None = None) -> None:
     for problem in cache.problems:
         if problem not in (besides or ()):
-            output.warn(f"cache: {problem}")
+            output.warn(problem)

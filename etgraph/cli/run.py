@@ -141,7 +141,7 @@ def show_result(
 ) -> None:
     """Print what a run did: the steps, the file, the check."""
     for problem in result.cache_problems:
-        output.warn(f"cache: {problem}")
+        output.warn(problem)
     written = _written(result, file)
     request = result.plan.request
     output.say(f"{' -> '.join(result.plan.kinds)}  (recipe {request.recipe.name})")
