@@ -228,7 +228,11 @@ OPTIONS = {
         "post_prepare_passes": LISTS,
     },
     ("calibrate", "prepared"): {"calibration_inputs": calibrations, "static": lambda: [(), ("XNNPACKQuantizer",)]},
-    ("convert", "prepared"): {"pre_convert_passes": LISTS, "post_convert_passes": LISTS},
+    ("convert", "prepared"): {"pre_convert_passes": LISTS, "post_convert_passes": LISTS, "fold_quantize": BOOL},
+    ("to_operator_library", "edge"): {
+        "rewrite": lambda: [change, change_more, Pass(1), Pass(2)],
+        "library": lambda: ["cortex_m", "cadence"],
+    },
     ("to_edge", "exported"): {
         "compile_config": compile_configs,
         "preserve_ops": lambda: [(), ("aten.hardswish.default",), (ATEN.hardswish.default,), ("aten.silu.default",)],
