@@ -40,9 +40,10 @@ def require_inputs(source: Any, arguments: Mapping[str, Any]) -> None:
         )
 
 
-def verify(output: Output, result: Result) -> dict[str, Any]:
+def verify(output: Output, result: Result, snr: float | None = None) -> dict[str, Any]:
     """Execute the `.pte` on this host and compare; return the outcome as JSON-able data.
 
+    An output is right too when its signal-to-noise ratio reaches `snr`, in dB, which a target says for its precision.
     A program that this host cannot execute is no failure: `done` is then false, with the reason.
     """
     try:
@@ -51,15 +52,20 @@ def verify(output: Output, result: Result) -> dict[str, Any]:
     except BackendUnavailableError as error:
         output.warn(f"not verified: {error.problem}")
         return {"done": False, "passed": None, "reason": error.problem}
-    return _judged(found)
+    return _judged(found, snr)
 
 
-def _judged(found: Verification) -> dict[str, Any]:
+def _judged(found: Verification, wanted: float | None) -> dict[str, Any]:
     methods: dict[str, dict[str, Any]] = {
         method: {
             "outputs": [
-                {"max_absolute_error": a, "max_relative_error": r, "passed": passes(a, r)}
-                for a, r in zip(errors, found.relative[method], strict=True)
+                {
+                    "max_absolute_error": a,
+                    "max_relative_error": r,
+                    "snr": ratio,
+                    "passed": passes(a, r) or (wanted is not None and ratio >= wanted),
+                }
+                for a, r, ratio in zip(errors, found.relative[method], found.snr[method], strict=True)
             ],
             "samples": found.samples[method],
         }
@@ -68,7 +74,7 @@ def _judged(found: Verification) -> dict[str, Any]:
     return {
         "done": True,
         "passed": all(one["passed"] for method in methods.values() for one in method["outputs"]),
-        "tolerance": {"absolute": ABSOLUTE, "relative": RELATIVE},
+        "tolerance": {"absolute": ABSOLUTE, "relative": RELATIVE, "snr": wanted},
         "methods": methods,
         "notes": list(found.notes),
     }

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from etgraph.cli import options
+from etgraph.cli.listing import target_rows
 from etgraph.cli.noise import runtime_log_hidden
 from etgraph.cli.output import Output, reporting, size, table
 from etgraph.errors import EtgraphWarning
@@ -53,6 +54,7 @@ def doctor(as_json: options.Json = False, verbose: options.Verbose = False) -> N
                 **found,
                 "cache": cache,
                 "plugins": plugins,
+                "targets": target_rows(),
             }
         )
         if problems:
@@ -192,6 +194,8 @@ def _show(
         for b in found["backends"]
     ]
     output.say(table(marks))
+    for line in _targets():
+        output.say(line)
     output.say()
     limit = f", at most {size(cache['size_limit'])}" if cache["size_limit"] is not None else ""
     output.say(f"cache: {cache['directory']}{limit}{'' if cache['usable'] else ' (NOT USABLE)'}")
@@ -202,3 +206,15 @@ def _show(
         output.say(f"plugin {plugin['name']} of {plugin['distribution']}: {state}")
     output.say()
     output.say("\n".join(f"problem: {problem}" for problem in problems) or "the main job can work here")
+
+
+def _targets() -> list[str]:
+    """Say for how many targets this host can lower, and what would add which others."""
+    rows = target_rows()
+    able = [row for row in rows if row["lowers_here"]]
+    lines = [f"targets: {len(able)} of {len(rows)} can be lowered here (etgraph list targets)"]
+    by_reason: dict[str, list[str]] = {}
+    for row in rows:
+        if not row["lowers_here"]:
+            by_reason.setdefault(row["install"] or "; ".join(row["missing"]), []).append(row["name"])
+    return [*lines, *(f"  {', '.join(names)}: {what}" for what, names in by_reason.items())]

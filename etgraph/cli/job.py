@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etgraph.cli.shapes import parse_shape, random_inputs
 from etgraph.cli.source import Reference, load_object, parse_source
 from etgraph.errors import UsageError
 from etgraph.recipes import closest
+
+if TYPE_CHECKING:
+    from etgraph.targets import Target
 
 __all__ = ["Asked", "Job", "prepare"]
 
@@ -23,6 +26,7 @@ class Asked:
     to: str
     start: str | None
     recipe: str | None
+    targets: tuple[str, ...]
     path: str
     shapes: tuple[Any, ...]
     eval_mode: bool
@@ -37,7 +41,7 @@ class Asked:
         source: str,
         *,
         recipe: str | None = None,
-        target: str | None = None,
+        target: Sequence[str] | None = None,
         to: str = "executorch",
         start: str | None = None,
         shape: Sequence[str] | None = None,
@@ -62,7 +66,8 @@ class Asked:
             reference=reference,
             to=to,
             start=start,
-            recipe=_recipe_named(recipe, target),
+            recipe=recipe,
+            targets=_targets_named(recipe, target or ()),
             path=path,
             shapes=tuple(parse_shape(one) for one in shape or ()),
             eval_mode=eval_mode,
@@ -99,23 +104,23 @@ def _check_kind(flag: str, kind: str) -> None:
         )
 
 
-def _recipe_named(recipe: str | None, target: str | None) -> str | None:
-    if target is None:
-        return recipe
-    if recipe is not None:
+def _targets_named(recipe: str | None, targets: Sequence[str]) -> tuple[str, ...]:
+    """Check the names of targets; no name twice."""
+    if targets and recipe is not None:
         raise UsageError(
-            f"--recipe {recipe} and --target {target} were both given, and a target is a recipe",
+            f"--recipe {recipe} and --target {targets[0]} were both given, and a target is a recipe",
             hint="Give one of the two.",
         )
     from etgraph.cli.listing import target_names
 
-    known = target_names()
-    if target not in known:
-        raise UsageError(
-            f"--target {target}: there is no such target{closest(target, known)}",
-            hint=f"Targets: {', '.join(known)}." if known else "No target is installed; take a --recipe.",
-        )
-    return target
+    known = target_names() if targets else []
+    for target in targets:
+        if target not in known:
+            raise UsageError(
+                f"--target {target}: there is no such target{closest(target, known)}",
+                hint="`etgraph list targets` shows all." if known else "No target is installed; take a --recipe.",
+            )
+    return tuple(dict.fromkeys(targets))
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,7 @@ def prepare(asked: Asked) -> Job:
             f"--eval switches a module before it is exported, and SOURCE {given} is at {kind} already",
             hint="Leave --eval out, or start from the module.",
         )
-    arguments: dict[str, Any] = {"recipe": _recipe(asked), "to": asked.to, "path": asked.path, "cache": asked.cache}
+    arguments: dict[str, Any] = {"to": asked.to, "path": asked.path, "cache": asked.cache, **_recipe_or_target(asked)}
     if asked.refresh:
         arguments["refresh"] = True
     if asked.check_cache:
@@ -163,12 +168,19 @@ def _opened(asked: Asked) -> Any:
     return load_object(asked.reference)
 
 
-def _recipe(asked: Asked) -> Any:
-    """Return the recipe as `etgraph.run` takes it; `--eval` is an option of the stage that exports."""
+def _recipe_or_target(asked: Asked) -> dict[str, Any]:
+    """Return what `etgraph.run` is to go by; `--eval` is an option of the stage that exports."""
+    if asked.targets:
+        from etgraph.lookup import get_target
+
+        targets = [_evaluating(get_target(name)) if asked.eval_mode else get_target(name) for name in asked.targets]
+        return {"target": targets[0] if len(targets) == 1 else targets}
     if not asked.eval_mode:
-        return asked.recipe
+        return {"recipe": asked.recipe}
     from etgraph.api import DEFAULT_RECIPE, get_recipe
 
-    recipe = get_recipe(asked.recipe or DEFAULT_RECIPE)
-    export = {**recipe.stages.get("torch_export", {}), "eval_mode": True}
-    return replace(recipe, stages={**recipe.stages, "torch_export": export})
+    return {"recipe": get_recipe(asked.recipe or DEFAULT_RECIPE).with_options("torch_export", eval_mode=True)}
+
+
+def _evaluating(target: Target) -> Target:
+    return replace(target, build=lambda: target.build().with_options("torch_export", eval_mode=True))

@@ -10,7 +10,7 @@ import typer
 from etgraph.cli import options
 from etgraph.cli.output import Output, reporting, table
 
-__all__ = ["recipe_rows", "register", "target_names"]
+__all__ = ["recipe_rows", "register", "target_names", "target_rows"]
 
 
 def register(app: typer.Typer) -> None:
@@ -53,7 +53,7 @@ def target_names() -> list[str]:
     from etgraph.registry import registry
 
     registry.load_plugins()
-    return list(getattr(registry, "targets", {}))
+    return list(registry.targets)
 
 
 def recipes(as_json: options.Json = False) -> None:
@@ -69,26 +69,56 @@ def recipes(as_json: options.Json = False) -> None:
         _show(output, "recipes", rows, cells, ("recipe", "backends", "from", ""))
 
 
+def target_rows() -> list[dict[str, Any]]:
+    """Return each target: backends in order, precision, and whether this host can lower for it and run it."""
+    from etgraph.registry import registry
+
+    registry.load_plugins()
+    rows = []
+    for target in registry.targets.values():
+        lacks = list(target.to_lower.missing())
+        not_run = target.why_not_run_here()
+        rows.append(
+            {
+                "name": target.name,
+                "backends": list(target.backends),
+                "precision": target.precision,
+                "lowers_here": not lacks,
+                "missing": lacks,
+                "install": target.to_lower.install,
+                "runs_here": not not_run,
+                "why_not_run": not_run,
+                "summary": target.summary,
+            }
+        )
+    return rows
+
+
 def targets(as_json: options.Json = False) -> None:
-    """List the targets that `--target` takes.
+    """List the targets that `--target` takes, in each the backends in order, and what this host can do for it.
+
+    Nothing heavy is imported and nothing downloaded: a package counts by its version, an SDK by its variable.
 
     \b
     Example:
       etgraph list targets
     """
     with reporting(as_json=as_json) as output:
-        from etgraph.registry import registry
-
-        registry.load_plugins()
-        known: dict[str, Any] = getattr(registry, "targets", {})
-        rows = [
-            {"name": name, "summary": entry.summary, "backends": list(getattr(entry, "backends", ()))}
-            for name, entry in known.items()
+        rows = target_rows()
+        cells = [
+            (
+                row["name"],
+                ", ".join(row["backends"]),
+                row["precision"],
+                "yes" if row["lowers_here"] else "no",
+                "yes" if row["runs_here"] else "no",
+                row["summary"] if row["lowers_here"] else row["install"] or "; ".join(row["missing"]),
+            )
+            for row in rows
         ]
-        cells = [(row["name"], ", ".join(row["backends"]), row["summary"]) for row in rows]
         if not rows:
             output.say("no target is installed; `etgraph list recipes` shows what --recipe takes")
-        _show(output, "targets", rows, cells, ("target", "backends", ""))
+        _show(output, "targets", rows, cells, ("target", "backends", "precision", "lower here", "run here", ""))
 
 
 def stages(as_json: options.Json = False) -> None:

@@ -28,8 +28,13 @@ Recipe: TypeAlias = Annotated[
     ),
 ]
 Target: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--target", metavar="NAME", help="A target, instead of a recipe.", autocompletion=complete.targets),
+    list[str] | None,
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        help="A target, instead of a recipe; again for each further one.",
+        autocompletion=complete.targets,
+    ),
 ]
 To: TypeAlias = Annotated[
     str, typer.Option("--to", metavar="KIND", help="The kind to end at.", autocompletion=complete.kinds)

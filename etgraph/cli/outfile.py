@@ -8,7 +8,7 @@ from pathlib import Path
 from etgraph.cli.source import Reference, program_stem
 from etgraph.errors import UsageError
 
-__all__ = ["dump_folder", "file_name", "output_path"]
+__all__ = ["check_writable", "dump_folder", "file_name", "output_path"]
 
 _FINAL = (".pte", ".ptd", ".bpte")
 _INTERMEDIATE = (".etg", ".pt2")
@@ -42,7 +42,7 @@ def output_path(given: str | None, reference: Reference, kind: str) -> Path:
     elif given is not None and given.endswith(("/", os.sep)):
         raise UsageError(f"-o {given} is a folder that does not exist", hint=f"Make it first: mkdir -p {given}")
     _check_suffix(path, kind)
-    _check_place(path)
+    check_writable(path)
     if reference.path is not None and path.exists() and path.samefile(reference.path):
         raise UsageError(f"-o {path} is SOURCE itself", hint="Give another name for the result.")
     return path
@@ -65,7 +65,8 @@ def _check_suffix(path: Path, kind: str) -> None:
     raise UsageError(f"-o {path}: {path.suffix or 'no suffix'} {why}, and --to {kind} makes {made}", hint=hint)
 
 
-def _check_place(path: Path) -> None:
+def check_writable(path: Path) -> None:
+    """Refuse a path whose folder is not there or does not permit writing."""
     folder = path.parent
     if not folder.exists():
         raise UsageError(f"{path} cannot be written: the folder {folder} does not exist", hint=f"mkdir -p {folder}")

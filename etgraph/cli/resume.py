@@ -67,6 +67,8 @@ def _from_file(start: Path, job: Job, file: Path) -> str:
     words = ["etgraph", "run", str(start)]
     if asked.recipe:
         words += ["--recipe", asked.recipe]
+    for target in asked.targets:
+        words += ["--target", target]
     if asked.to != "executorch":
         words += ["--to", asked.to]
     return shlex.join([*words, "-o", str(file)])

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from etgraph.cli import check, options
+from etgraph.cli import check, many, options
+from etgraph.cli.delegation import taken
 from etgraph.cli.job import Asked, Job, prepare
 from etgraph.cli.outfile import dump_folder, output_path
 from etgraph.cli.output import Output, reason_lines, reporting, seconds, size, table
@@ -36,7 +37,12 @@ def run(
     source: options.SourceArgument,
     out: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="OUT", help="The file to write; named after SOURCE by default."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="The file to write, named after SOURCE by default; with several targets, the folder.",
+        ),
     ] = None,
     recipe: options.Recipe = None,
     target: options.Target = None,
@@ -77,6 +83,7 @@ def run(
       etgraph run net.py:model --to edge                       stops at model.edge.etg
       etgraph run model.edge.etg                               goes on from there
       etgraph run net.py:model --dump-stages stages            keeps every artifact on the way
+      etgraph run net.py:model --target ios-arm64-coreml-fp16 --target android-arm64-xnnpack-fp32 -o out
     """
     with reporting(as_json=as_json, quiet=quiet, verbose=verbose) as output:
         asked = Asked.read(
@@ -99,6 +106,10 @@ def run(
                 f"--verify executes a .pte, and --to {to} stops before there is one",
                 hint="Leave --verify out, or go on with --to executorch.",
             )
+        if len(asked.targets) > 1:
+            many.refuse_single(asked, dump_stages=dump_stages, dry_run=dry_run)
+            many.execute(output, asked, many.folder(out), verify=verify)
+            return
         file = output_path(out, asked.reference, to)
         if dry_run:
             show_plan(output, asked, planned(prepare(asked)), dry_run=True)
@@ -129,7 +140,8 @@ def execute(output: Output, job: Job, file: Path, dump: Dump, *, verify: bool) -
         except StageError as error:
             add_resume_command(error, job, file, dump)
             raise
-    outcome = check.verify(output, result) if verify else None
+    target = job.arguments.get("target")
+    outcome = check.verify(output, result, target.snr if target is not None else None) if verify else None
     result.save(file)
     show_result(output, job, result, file, dump, outcome)
     if outcome is not None and outcome["passed"] is False:
@@ -149,10 +161,14 @@ def show_result(
         output.note(f"note: {note}")
     if result.steps:
         output.say(_steps(result))
+    for line in taken(result.delegation):
+        output.say(line)
     for path in dump.files:
         output.note(f"dumped {path}")
     for path, count in written.items():
         output.say(f"wrote {path}  ({size(count)})")
+    if job.asked.targets and outcome is None and result.host_problem:
+        output.note(f"note: {result.host_problem}")
     if outcome is not None:
         check.show_verification(output, outcome)
         if outcome["passed"] is False:
@@ -166,6 +182,8 @@ def show_result(
             "steps": [asdict(step) for step in result.steps],
             "output": {"path": str(file), "bytes": written[file]},
             "data_files": [{"path": str(p), "bytes": n} for p, n in written.items() if p != file],
+            "delegation": result.delegation,
+            "host_problem": result.host_problem,
             "dumped": [str(path) for path in dump.files],
             "verification": outcome,
         }

@@ -1,0 +1,124 @@
+"""`etgraph run` for several targets: one file for each, one table, and no failure that loses the others."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from etgraph.cli import check
+from etgraph.cli.delegation import share, taken
+from etgraph.cli.job import Asked, prepare
+from etgraph.cli.outfile import check_writable, file_name
+from etgraph.cli.output import Output, seconds, size, table
+from etgraph.cli.progress import Progress
+from etgraph.errors import EtgraphError, UsageError
+
+if TYPE_CHECKING:
+    from etgraph.many import Results
+
+__all__ = ["execute", "folder", "refuse_single"]
+
+
+def refuse_single(asked: Asked, *, dump_stages: str | None, dry_run: bool) -> None:
+    """Refuse flags that are about one way, where there are several."""
+    for flag, given in (("--dump-stages", dump_stages is not None), ("--dry-run", dry_run)):
+        if given:
+            raise UsageError(
+                f"{flag} is about one target, and {len(asked.targets)} were given",
+                hint="Give one --target, or leave it out.",
+            )
+
+
+def folder(given: str | None) -> Path:
+    """Return the folder that the files go into, made when it is not there."""
+    path = Path("." if given is None else given)
+    if path.suffix in (".pte", ".etg", ".pt2") and not path.is_dir():
+        raise UsageError(
+            f"-o {path} names a file, and several targets make one each",
+            hint=f"Name a folder: -o {path.with_suffix('')}",
+        )
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"-o {path}: the folder cannot be made: {error.strerror}") from error
+    check_writable(path / "x")
+    return path
+
+
+def execute(output: Output, asked: Asked, into: Path, *, verify: bool) -> None:
+    """Run for every target, write what succeeded, and print one table.
+
+    Raises:
+        typer.Exit: with 1 when a target failed, or its program is not what the source computes.
+    """
+    import etgraph
+
+    job = prepare(asked)
+    if verify:
+        check.require_inputs(job.source, job.arguments)
+    with Progress(output) as progress:
+        results = etgraph.run(job.source, **job.arguments, on_event=progress)
+    rows = [_row(output, results, name, into, asked, verify) for name in results]
+    cells = [
+        (
+            row["target"],
+            row["outcome"],
+            size(row["bytes"]) if row["bytes"] else "",
+            row["delegated"],
+            seconds(row["seconds"]) if row["seconds"] is not None else "",
+            row["error"].partition("\n")[0] or row["path"] or "",
+        )
+        for row in rows
+    ]
+    output.say(table(cells, header=("target", "", "size", "delegated", "time", ""), right=(2, 3, 4)))
+    for row in rows:
+        if row["error"]:
+            output.note(f"error: {row['target']}: {row['error']}")
+    output.document({"source": {"given": asked.reference.given, "kind": job.kind}, "targets": rows})
+    if any(row["outcome"] != "done" for row in rows):
+        raise typer.Exit(1)
+
+
+def _row(output: Output, results: Results, name: str, into: Path, asked: Asked, verify: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "target": name, "outcome": "failed", "path": None, "bytes": 0, "delegated": "", "delegation": {},
+        "seconds": None, "steps": [], "notes": [], "host_problem": "", "verification": None, "error": "",
+        "exit_code": 0,
+    }  # fmt: skip
+    outcome = results.outcomes[name]
+    if isinstance(outcome, EtgraphError):
+        return {**row, "error": str(outcome), "exit_code": outcome.exit_code}
+    file = into / file_name(f"{asked.reference.stem}.{name}", asked.to)
+    try:
+        outcome.save(file)
+    except EtgraphError as error:
+        return {**row, "error": str(error), "exit_code": error.exit_code}
+    found = check.verify(output, outcome, _snr(name)) if verify else None
+    wrong = found is not None and found["passed"] is False
+    for line in taken(outcome.delegation):
+        output.note(f"{name}: {line}")
+    if outcome.host_problem:
+        output.note(f"{name}: {outcome.host_problem}")
+    return {
+        **row,
+        "outcome": "wrong" if wrong else "done",
+        "path": str(file),
+        "bytes": file.stat().st_size,
+        "delegated": share(outcome.delegation),
+        "delegation": outcome.delegation,
+        "seconds": sum(step.seconds for step in outcome.steps),
+        "steps": [asdict(step) for step in outcome.steps],
+        "notes": list(outcome.plan.notes),
+        "host_problem": outcome.host_problem,
+        "verification": found,
+        "error": "its outputs differ from those of the source by more than is fit for its precision" if wrong else "",
+    }
+
+
+def _snr(name: str) -> float:
+    from etgraph.lookup import get_target
+
+    return get_target(name).snr
