@@ -40,9 +40,10 @@ def explain_failure(given: Artifact, error: BaseException) -> dict[str, str]:
         if line:
             found["source_line"] = line
     found["problem"] = f"{type(error).__name__}: {_first_part(str(error))}"
-    hint = _hint(str(error))
-    if hint:
-        found["hint"] = hint
+    said = next((log for one in _chain(error) if (log := getattr(one, "etgraph_compiler_log", ""))), "")
+    hints = [_hint(str(error)), "The backend's compiler printed last:\n" + said if said else ""]
+    if any(hints):
+        found["hint"] = "\n".join(filter(None, hints)).replace("\n", "\n  ")
     return found
 
 

@@ -25,12 +25,13 @@ def to_backend(program: Edge, *, partitioners: Sequence[Any] | Mapping[str, Sequ
     """
     from executorch.exir.backend.backend_api import validation_disabled
 
+    from stages.support.compiler_log import compilers_heard
     from stages.support.delegation import warn_of_nothing_taken
     from stages.support.lowering import delegate, partitioners_by_method
     from stages.support.programs import manager_of, programs_of
 
     chosen = partitioners_by_method(partitioners, program.methods)
-    with validation_disabled():
+    with validation_disabled(), compilers_heard():
         manager = delegate(manager_of(program), chosen)
     lowered = program.become(
         Lowered,

@@ -41,6 +41,7 @@ def to_edge_transform_and_lower(
     from executorch.exir import to_edge_transform_and_lower as upstream
     from executorch.exir.backend.backend_api import validation_disabled
 
+    from stages.support.compiler_log import compilers_heard
     from stages.support.delegation import warn_of_nothing_taken
     from stages.support.lowering import (
         fit_to_branches,
@@ -57,7 +58,7 @@ def to_edge_transform_and_lower(
     chosen = partitioners_by_method(partitioners, program.methods)
     passes = resolve_passes((edge_passes or {}).get("passes", ()), program.methods)
     ordered = {method: leaving_delegates(one) for method, one in fit_to_branches(chosen, program.methods).items()}
-    with validation_disabled():
+    with validation_disabled(), compilers_heard():
         manager = upstream(
             dict(program.methods),
             transform_passes=passes,
