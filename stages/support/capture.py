@@ -57,8 +57,20 @@ def capture(
                 programs[method] = torch.export.export(
                     module, first.args, dict(first.kwargs) or None, dynamic_shapes=shapes, strict=strict
                 )
+            _name_module_calls(programs[method])
             _warn_of_training(method, programs[method])
     return programs
+
+
+def _name_module_calls(program: ExportedProgram) -> None:
+    """Name each entry of `nn_module_stack` by the module's path: TorchDynamo (strict) names it by its address.
+
+    Otherwise one model would give another program in every process.
+    """
+    for node in all_nodes(program):
+        stack = node.meta.get("nn_module_stack")
+        if stack:
+            node.meta["nn_module_stack"] = {f"L__self___{path}": (path, cls) for path, cls in stack.values()}
 
 
 def _dynamic_batch(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,124 @@
+"""Quantization-aware training: in the run, and outside of it between two processes."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from quantizable import Small, Trainable, seeded, small_inputs, snr
+
+import etgraph
+from etgraph.errors import UsageError
+
+#: Run in a process of its own: train a prepared program that was saved, and save it again.
+TRAINER = """
+import sys
+import torch
+import etgraph
+from torchao.quantization.pt2e import allow_exported_model_train_eval, move_exported_model_to_train
+
+artifact = etgraph.load(sys.argv[1])
+module = artifact["forward"]
+allow_exported_model_train_eval(module)
+move_exported_model_to_train(module)
+optimizer = torch.optim.SGD(module.parameters(), lr=0.02)
+random = torch.Generator().manual_seed(5)
+for _ in range(4):
+    optimizer.zero_grad()
+    (module(torch.randn(4, 32, generator=random)) ** 2).mean().backward()
+    optimizer.step()
+artifact.save(sys.argv[2])
+"""
+
+
+def trainer(*shape):
+    """Return a function that trains in four steps towards zero output."""
+
+    def train(module):
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.02)
+        random = torch.Generator().manual_seed(5)
+        for _ in range(4):
+            optimizer.zero_grad()
+            (module(torch.randn(*shape, generator=random)) ** 2).mean().backward()
+            optimizer.step()
+
+    return train
+
+
+def trained_here():
+    return etgraph.get_recipe("xnnpack_int8_qat", train_fn=trainer(4, 32))
+
+
+def executed(result, x):
+    from executorch.runtime import Runtime
+
+    buffer = result.artifact.buffer  # the runtime reads from it, and does not hold it
+    return Runtime.get().load_program(buffer).load_method("forward").execute((x,))[0].clone()
+
+
+def check_training(model, x, train, start):
+    """Run the whole way, and check what became of weights, of the caller's module, and of the result."""
+    model.train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    recipe = etgraph.get_recipe("xnnpack_int8_qat", train_fn=train)
+    source, given = (model, ((x,),)) if start == "module" else (torch.export.export(model.eval(), (x,)), ())
+    model.train()
+    result = etgraph.run(source, *given, recipe=recipe, cache=False, keep=["prepared", "quantized"])
+    assert "train" in [step.stage for step in result.steps]
+    assert model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    trained = result["prepared"]["forward"]
+    assert not all(torch.equal(value, before[name]) for name, value in trained.named_parameters())
+    output = executed(result, x)
+    assert float(output.square().sum()) < float(model.eval()(x).square().sum())
+    assert snr(result["quantized"]["forward"].module()(x), output) > 30
+    return trained
+
+
+@pytest.mark.parametrize("start", ["module", "exported"])
+def test_a_program_is_trained_converted_and_lowered_and_the_caller_keeps_an_untrained_one(start):
+    """Case D3."""
+    check_training(seeded(Small), small_inputs(1)[0][0], trainer(4, 32), start)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["module", "exported"])
+def test_batch_norm_learns_though_the_program_was_captured_as_in_eval(start):
+    x = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(2))
+    trained = check_training(seeded(Trainable), x, trainer(4, 3, 8, 8), start)
+    means = [value for name, value in trained.named_buffers() if "running_mean" in name]
+    assert means
+    assert all(bool(value.ne(0).any()) for value in means)
+
+
+def test_without_a_train_fn_it_is_refused_before_work():
+    events = []
+    with pytest.raises(UsageError, match="for quantization-aware training, and has no train_fn"):
+        etgraph.run(seeded(Small), small_inputs(1), "xnnpack_int8_qat", cache=False, on_event=events.append)
+    assert events == []
+
+
+def test_trained_in_another_process_between_two_runs_is_what_training_in_the_run_gives(tmp_path):
+    """Case D3."""
+    stopped = etgraph.run(seeded(Small), small_inputs(1), "xnnpack_int8_qat", "prepared", cache=False)
+    assert "train the prepared program before going on" in stopped.plan.notes[0]
+    with pytest.raises(UsageError, match="has no train_fn"):
+        etgraph.plan(stopped.artifact, recipe="xnnpack_int8_qat", cache=False)
+    path = stopped.artifact.save(tmp_path / "m.prepared.etg")
+    trained = tmp_path / "trained.prepared.etg"
+    subprocess.run([sys.executable, "-c", TRAINER, path, trained], check=True, capture_output=True)
+    resumed = etgraph.run(trained, recipe="xnnpack_int8_qat", cache=False)
+    assert [step.stage for step in resumed.steps] == ["convert", "to_edge_transform_and_lower", "to_executorch"]
+    inside = etgraph.run(seeded(Small), small_inputs(1), trained_here(), cache=False)
+    assert resumed.artifact.buffer == inside.artifact.buffer
+
+
+def test_training_is_reused_only_when_it_says_what_it_depends_on():
+    declared = trainer(4, 32)
+    declared.__etgraph_fingerprint__ = {"data": "seed 5", "steps": 4}
+    for function, outcome in ((trainer(4, 32), "ran"), (declared, "reused")):
+        recipe = etgraph.get_recipe("xnnpack_int8_qat", train_fn=function)
+        etgraph.run(seeded(Small), small_inputs(1), recipe, "prepared")
+        steps = etgraph.run(seeded(Small), small_inputs(1), recipe, "prepared").steps
+        assert steps[-1].stage == "train"
+        assert steps[-1].outcome == outcome, steps[-1].reason
