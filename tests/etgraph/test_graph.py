@@ -13,7 +13,7 @@ def test_kinds_are_nodes_and_stages_edges():
         graph = build(world.stages.values())
         assert set(graph["seed"]) == {"sprout", "fruit"}
         assert list(graph["sprout"]["fruit"]) == ["ripen"]
-        assert list(attached_to(graph, "sprout")) == ["water"]
+        assert "water" in attached_to(graph, "sprout")
         assert attached_to(graph, "seed") == {}
 
 

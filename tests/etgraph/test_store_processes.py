@@ -196,7 +196,7 @@ def test_a_limit_on_file_size(tmp_path, limit):
                 warnings.simplefilter("ignore")
                 document = {"padding": "x" * 5000}
                 blob = worker.noise("new", 2 * 1024**2)
-                stored = cache.store("new", document, {worker.blob_digest(blob): blob}, about={"stage": "s"})
+                stored = cache.store("new", document, {worker.digest_of(blob): blob}, about={"stage": "s"})
                 good = worker.is_right(cache.lookup("key0"), "key0")
                 named = any("could not be kept" in problem for problem in cache.problems)
             cache.remember("step", {"a": "b"})
@@ -229,17 +229,17 @@ def test_a_full_disk(small_disk):
     blobs = {key: worker.noise(key, 400_000) for key in map(str, range(12))}
     kept = []
     for key, blob in blobs.items():
-        if cache.store(key, {"key": key}, {worker.blob_digest(blob): blob}, about={"stage": "to_edge"}):
+        if cache.store(key, {"key": key}, {worker.digest_of(blob): blob}, about={"stage": "to_edge"}):
             kept.append(key)
     assert 3 <= len(kept) < 12
     assert any("No space left" in problem for problem in cache.problems)
     for key, blob in blobs.items():
         entry = Cache(small_disk / "cache").lookup(key)
         assert (entry is not None) == (key in kept)
-        assert entry is None or bytes(entry.blob(worker.blob_digest(blob))) == blob
+        assert entry is None or bytes(entry.blob(worker.digest_of(blob))) == blob
     assert not any((small_disk / "cache" / "tmp").iterdir())
     cache.prune(0)
-    assert cache.store("0", {}, {worker.blob_digest(blobs["0"]): blobs["0"]}, about={})
+    assert cache.store("0", {}, {worker.digest_of(blobs["0"]): blobs["0"]}, about={})
 
 
 def test_a_disk_without_a_byte(small_disk):
