@@ -24,7 +24,7 @@ def _sibling(name: str) -> Any:
 
 @pytest.fixture(scope="module")
 def three_seeds() -> list[dict[str, dict[str, str]]]:
-    run_worker = _sibling("test_fingerprint_modules").run_worker
+    run_worker = _sibling("test_identity_modules").run_worker
     return [run_worker("real", seed=seed) for seed in ("0", "1", "2")]
 
 
