@@ -42,6 +42,7 @@ def to_operator_library(program: Edge, *, rewrite: Callable[[str, Any], Any], li
                 method=method,
                 hint="It takes (method name, ExportedProgram) and returns an ExportedProgram.",
             )
+        _make_values_fake(changed)
         programs[method] = changed
         if not any(namespace_of(node.target) == library for node in all_nodes(changed)):
             etgraph.warn(
@@ -54,3 +55,19 @@ def to_operator_library(program: Edge, *, rewrite: Callable[[str, Any], Any], li
         # The operators of a library are no edge operators, so that they would not pass as such.
         compile_config=replace(program.compile_config, check_ir_validity=False),
     )
+
+
+def _make_values_fake(program: Any) -> None:
+    """Give nodes whose value is a plain tensor without memory a fake one, as all other nodes have.
+
+    Upstream's passes leave such values at the scratch memory that they allocate, and they cannot be kept in a file.
+    """
+    import torch
+    from torch._subclasses import FakeTensor
+
+    values = [node.meta.get("val") for node in program.graph.nodes]
+    mode = next((value.fake_mode for value in values if isinstance(value, FakeTensor)), None)
+    for node, value in zip(program.graph.nodes, values, strict=True):
+        if mode is not None and type(value) is torch.Tensor and value.device.type == "meta":
+            with mode:
+                node.meta["val"] = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)

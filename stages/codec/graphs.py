@@ -13,6 +13,7 @@ from typing import Any
 from stages.codec.context import Reader, Writer, malformed, refuse
 from stages.codec.operators import read_target, write_target
 from stages.codec.values import Unkept, read_value, write_value
+from stages.support.libraries import is_scratch
 
 __all__ = ["check_path", "read_graph_module", "read_meta", "write_graph_module"]
 
@@ -60,7 +61,7 @@ def _write_node(writer: Writer, node: Any) -> tuple[dict[str, Any], dict[str, in
     where, writer.where = writer.where, f"{writer.where}, node {node.name}"
     if node.op not in _OPS:
         raise refuse(writer.where, f"a node of type {node.op}", "Export the model with torch.export.")
-    target = write_target(writer, node.target) if node.op == "call_function" else node.target
+    target = write_target(writer, node.target, scratch=is_scratch(node)) if node.op == "call_function" else node.target
     encoded = {
         "op": node.op,
         "name": node.name,

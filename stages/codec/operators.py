@@ -106,8 +106,15 @@ def register(namespace: str, name: str, overload: str) -> None:
     _find(namespace, lambda: _overload(namespace, name, overload), f"{namespace}::{name}.{overload}")
 
 
-def write_target(writer: Writer, target: Any) -> str:
+#: What the passes of operator libraries allocate scratch memory with.
+_ALLOC = "executorch.exir.memory.alloc"
+
+
+def write_target(writer: Writer, target: Any, *, scratch: bool = False) -> str:
     """Name what a node calls.
+
+    Args:
+        scratch: it allocates scratch memory for an operator of a library.
 
     Raises:
         UsageError: a function that has no name in a registry; a program that `to_executorch` has rewritten is one.
@@ -123,7 +130,7 @@ def write_target(writer: Writer, target: Any) -> str:
     for dialect in ("edge", "backend"):
         if type(target).__module__ == f"executorch.exir.dialects.{dialect}._ops":
             return f"{dialect}:{target._schema.name}.{target._schema.overload_name or 'default'}"
-    name = function_name(target)
+    name = _ALLOC if scratch else function_name(target)
     if name is not None:
         return f"py:{name}"
     shown = f"{getattr(target, '__module__', '?')}.{getattr(target, '__qualname__', target)}"
@@ -159,6 +166,10 @@ def _unknown(name: Any) -> Any:
 
 
 def _find_function(name: str) -> Any:
+    if name == _ALLOC:
+        from executorch.exir import memory
+
+        return memory.alloc
     return _functions()[name] if name in _functions() else _unknown(name)
 
 

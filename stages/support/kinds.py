@@ -174,12 +174,13 @@ def _history(programs: Any) -> tuple[Provenance, ...]:
 def _refuse_rewritten(program: Any) -> None:
     from executorch.exir import memory
 
+    from stages.support.libraries import is_scratch
     from stages.support.programs import all_nodes
 
     for node in all_nodes(program):
         overload = str(getattr(node.target, "_overloadname", ""))
         if node.op == "call_function" and (
-            node.target is memory.alloc or overload == "out" or overload.endswith("_out")
+            (node.target is memory.alloc and not is_scratch(node)) or overload == "out" or overload.endswith("_out")
         ):
             raise UsageError(
                 f"this program was rewritten by to_executorch (node {node.name!r} calls {node.target}): "

@@ -14,9 +14,7 @@ from torch.export import ExportedProgram
 
 from etgraph.artifact import Edge, EdgeConfig, Lowered
 from etgraph.errors import UsageError
-
-#: Operator namespaces into which a backend rewrites a program instead of delegating it.
-OPERATOR_LIBRARIES = frozenset({"cortex_m", "cadence"})
+from stages.support.libraries import OPERATOR_LIBRARIES as OPERATOR_LIBRARIES
 
 
 def operator_named(name: str) -> Any:

@@ -14,7 +14,7 @@ _LOWER = etgraph.Needs(distributions=_PACKAGES, extra="openvino")
 for _place, _system in (("linux-x86_64", "Linux"), ("windows-x86_64", "Windows")):
     _RUN = etgraph.Needs(distributions=_PACKAGES[:1], extra="openvino", systems=(_system,), machines=("x86_64",))
 
-    @etgraph.target(f"{_place}-openvino-fp32", backends=_BACKENDS, to_lower=_LOWER, to_run=_RUN, snr=60)
+    @etgraph.target(f"{_place}-openvino-fp32", backends=_BACKENDS, to_lower=_LOWER, to_run=_RUN, snr=50)
     def fp32() -> etgraph.Recipe:
         """OpenVINO in fp32, XNNPACK for the rest."""
         return etgraph.get_recipe([openvino_fp32(), xnnpack_fp32()])
