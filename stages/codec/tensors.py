@@ -96,13 +96,19 @@ def _write_storage(writer: Writer, storage: Any) -> int:
     return writer.seen[key]
 
 
+#: Storages of at most so many bytes are copied to be read.
+_COPIED = 1 << 20
+
+
 def storage_bytes(storage: Any) -> memoryview:
-    """View the memory of an untyped CPU storage, without a copy."""
+    """View the memory of an untyped CPU storage; without a copy where it is large."""
     import torch
 
     if storage.nbytes() == 0:
         return memoryview(b"")
-    return memoryview(torch.empty(0, dtype=torch.uint8).set_(storage).numpy())
+    flat = torch.empty(0, dtype=torch.uint8).set_(storage)
+    # A storage that numpy has seen cannot be resized any more, and observers resize their small buffers.
+    return memoryview((flat.clone() if storage.nbytes() <= _COPIED else flat).numpy())
 
 
 def read_tensor(reader: Reader, position: int) -> Any:
