@@ -220,6 +220,46 @@ def test_a_quantized_pt2_runs_in_a_process_that_imports_only_etgraph(small, tmp_
     assert done.stdout.strip() == "quantized"
 
 
+@pytest.mark.parametrize("raw", [False, True])
+def test_dynamic_sizes_keep_their_range_and_stay_one_size(raw):
+    model = seeded(Net)
+    stopped = etgraph.run(
+        model, net_inputs(4), "xnnpack_int8", "prepared", dynamic_shapes=net_shapes(), calibration_inputs=SAMPLES[:1],
+        cache=False,
+    ).artifact  # fmt: skip
+    # A graph module by itself has only its graph to tell; torch notes "1 and more" there as "2 and more".
+    given = stopped["forward"] if raw else stopped
+    program = etgraph.run(given, recipe="xnnpack_int8", to="quantized", cache=False).artifact["forward"]
+    ((symbol, found),) = program.range_constraints.items()
+    assert (found.lower <= 1, found.upper) == (True, 16)
+    assert {str(v.shape[0]) for v in _user_values(program)} == {str(symbol)}
+
+
+def _user_values(program):
+    names = set(program.graph_signature.user_inputs)
+    return [node.meta["val"] for node in program.graph.nodes if node.name in names]
+
+
+def test_each_method_has_a_quantizer_of_its_own():
+    from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import XNNPACKQuantizer
+    from quantizable import xnnpack_quantizer
+
+    class OnlyOnce(XNNPACKQuantizer):
+        used = False
+
+        def annotate(self, model):
+            assert not self.used, "a quantizer that notes what it annotated was used for two methods"
+            self.used = True
+            return super().annotate(model)
+
+    quantizer = xnnpack_quantizer(is_per_channel=True, is_dynamic=True)
+    quantizer.__class__ = OnlyOnce
+    inputs = {"encode": (torch.ones(4, 16),), "decode": etgraph.Inputs(torch.ones(4, 8), scale=torch.ones(1))}
+    recipe = etgraph.get_recipe("xnnpack_int8_dynamic").with_options("prepare", quantizers=[quantizer])
+    etgraph.run(seeded(Coder), inputs, recipe, "prepared", cache=False)
+    assert not quantizer.used
+
+
 # -- methods, failures, what is left as it was -----------------------------------------------------------------
 
 

@@ -122,3 +122,15 @@ def test_training_is_reused_only_when_it_says_what_it_depends_on():
         steps = etgraph.run(seeded(Small), small_inputs(1), recipe, "prepared").steps
         assert steps[-1].stage == "train"
         assert steps[-1].outcome == outcome, steps[-1].reason
+
+
+def test_training_outside_writes_to_no_weight_of_the_caller_and_training_inside_to_none_of_what_it_is_given():
+    model = seeded(Small)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    stopped = etgraph.run(model, small_inputs(1), "xnnpack_int8_qat", "prepared", cache=False).artifact
+    fingerprint = stopped.fingerprint
+    etgraph.run(stopped, recipe=trained_here(), to="prepared", cache=False)
+    assert stopped.fingerprint == fingerprint
+    trainer(4, 32)(stopped["forward"])
+    assert stopped.fingerprint != fingerprint
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
