@@ -120,6 +120,11 @@ def _hint(message: str) -> str:
             "Core ATen lacks this operator and no decomposition is known: replace it in the model, keep it for a "
             "backend that takes it (preserve_ops), or allow it (EdgeCompileConfig._core_aten_ops_exception_list)."
         )
+    if "expected compiled_fn to be GraphModule" in message:
+        return (
+            "Two names of this program stand for one tensor, and it is written to, which torch cannot take apart. A "
+            "module that keeps tensors outside its buffers, as transformers' caches do, is exported with strict=True."
+        )
     if "was not decomposed or delegated" in message:
         return (
             "The combined call kept this operator whole for a backend that then did not take it: go the split way "

@@ -36,7 +36,7 @@ def xnnpack_int8_qat(train_fn: Callable[[Any], Any] | None = None) -> etgraph.Re
         "xnnpack_int8_qat",
         {
             "torch_export": {"eval_mode": True},
-            "prepare": {"quantizers": Deferred(_trained), "qat": True},
+            "prepare": {"quantizers": Deferred(_trained), "qat": True, "pre_prepare_passes": [_whole_numbers_stay]},
             "train": training,
         },
     )
@@ -46,7 +46,7 @@ def _quantizing(name: str, quantizers: Callable[[], list[Any]], *, static: bool)
     return _on_xnnpack(
         name,
         {
-            "prepare": {"quantizers": Deferred(quantizers), "qat": False},
+            "prepare": {"quantizers": Deferred(quantizers), "qat": False, "pre_prepare_passes": [_whole_numbers_stay]},
             "calibrate": {"static": ("XNNPACKQuantizer",) if static else ()},
         },
     )
@@ -85,3 +85,28 @@ def _quantizer(**settings: bool) -> Any:
     )
 
     return XNNPACKQuantizer().set_global(get_symmetric_quantization_config(**settings))
+
+
+def _whole_numbers_stay(module: Any) -> Any:
+    """Write whole numbers that are added to or multiplied with integer tensors as integer tensors.
+
+    XNNPACKQuantizer (executorch 1.5) makes float tensors of all such numbers before it annotates; the positions that an
+    attention mask is indexed with are then float, and the prepared program does not run.
+    """
+    import torch
+
+    targets = (torch.ops.aten.add.Tensor, torch.ops.aten.mul.Tensor)
+    for position, node in enumerate(list(module.graph.nodes)):
+        value = node.meta.get("val")
+        if node.target not in targets or not isinstance(value, torch.Tensor):
+            continue
+        if value.dtype.is_floating_point or value.dtype.is_complex or type(node.args[1]) is not int:
+            continue
+        name, number = f"_whole_number_{position}", torch.tensor(node.args[1], dtype=value.dtype)
+        module.register_buffer(name, number)
+        with module.graph.inserting_before(node):
+            constant = module.graph.get_attr(name)
+        constant.meta["val"] = value.fake_mode.from_tensor(number, static_shapes=True)
+        node.args = (node.args[0], constant)
+    module.recompile()
+    return module
