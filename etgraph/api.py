@@ -109,6 +109,7 @@ def run(
         UsageError: the request is wrong; nothing was run.
         StageError: a stage failed; the error has its address.
     """
+    _check_types(keep=keep, on_event=on_event, trust=trust)
     targets = _targets(recipe, target)
     store = opened(cache)
     held = hold(source, example_inputs, dynamic_shapes, constant_methods, trust=trust, cache=store)
@@ -121,6 +122,15 @@ def run(
     if targets is not None and needs_the_backend(made):
         targets.require()
     return job.run(made)
+
+
+def _check_types(*, keep: Any = (), on_event: Any = None, trust: Any = False) -> None:
+    if isinstance(keep, str) or not isinstance(keep, Collection):
+        raise UsageError(f"keep is {keep!r}", hint="Give a list of kinds: keep=['edge'].")
+    if on_event is not None and not callable(on_event):
+        raise UsageError(f"on_event is {on_event!r}", hint="Give a function that takes an etgraph.Event.")
+    if not isinstance(trust, bool):
+        raise UsageError(f"trust is {trust!r}", hint="Give True only for a file whose maker you trust.")
 
 
 def plan(
@@ -181,6 +191,7 @@ def load(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
     Args:
         trust: load a foreign file even if that may run code which is inside it.
     """
+    _check_types(trust=trust)
     loaded: Artifact = registry.service("load_file")(path, trust=trust)
     return loaded
 

@@ -117,7 +117,7 @@ def _remaining_cost(made: Plan, held: Held, memo: Memo) -> float:
 
 
 def _kind_named(name: str) -> Kind:
-    if name not in KINDS:
+    if not isinstance(name, str) or name not in KINDS:
         raise UsageError(
             f"there is no kind {str(name)!r}{closest(str(name), KINDS)}", hint=f"Kinds: {', '.join(KINDS)}."
         )

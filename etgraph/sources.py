@@ -212,6 +212,10 @@ def _parameters(method: Any) -> Iterable[str]:
 def _constants(artifact: Artifact, given: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(artifact, Executorch):
         raise UsageError("constant_methods were given for a program that is already emitted")
+    if not isinstance(given, Mapping) or not all(isinstance(n, str) and n.isidentifier() for n in given):
+        raise UsageError(
+            f"constant_methods is {given!r}", hint="Give a mapping from method name to constant: {'width': 7}."
+        )
     clash = sorted(set(given) & set(artifact.methods))
     if clash:
         raise UsageError(

@@ -110,6 +110,8 @@ def _user_frame(error: BaseException) -> str:
 
 
 def _hint(message: str) -> str:
+    if "_native_batch_norm_legit" in message and "no_training" not in message:
+        return "A batch norm was exported in training mode: call model.eval() first, or export with eval_mode=True (--eval)."
     if "Missing out variants" in message:
         return (
             "ExecuTorch has no kernel for this operator: take a backend that delegates it, replace the operator in the "
@@ -144,6 +146,7 @@ def state_of(artifact: Artifact) -> Any:
             tensors = [*owner.parameters(), *owner.buffers()]
         elif hasattr(owner, "state_dict"):
             values = [*owner.state_dict.values(), *owner.constants.values()]
-            tensors = [value for value in values if hasattr(value, "_version")]
-        state.append(tuple((id(tensor), tensor._version) for tensor in tensors))
+            tensors = [value for value in values if hasattr(value, "is_inference")]
+        # Inference tensors count no versions; nobody can write to them outside of inference mode.
+        state.append(tuple((id(t), None if t.is_inference() else t._version) for t in tensors))
     return tuple(state)

@@ -96,7 +96,15 @@ class _Runner:
         execute = None if stateful else self.loaded.get(method)
         if execute is None:
             execute = self.loaded[method] = self._load(method)
-        return list(execute(inputs))
+        try:
+            return list(execute(inputs))
+        except RuntimeError as error:
+            described = "; ".join(map(_input_words, self.program.methods[method]["inputs"]))
+            raise UsageError(
+                f"the runtime refuses these inputs of method {method!r} ({error}); it takes {described}",
+                hint="Dynamic sizes have bounds, and a plain number is fixed at export: give inputs like those at "
+                "export. The runtime's own log says which it was.",
+            ) from error
 
     def _load(self, method: str) -> Callable[[Sequence[Any]], Sequence[Any]]:
         if self.program.data_pieces:
@@ -122,6 +130,13 @@ class _Runner:
         return lambda inputs: module.run_method(method, tuple(inputs))
 
 
+def _input_words(described: Mapping[str, Any]) -> str:
+    if described["type"] != "tensor":
+        return f"a {described['type']} as at export"
+    bound = " at most" if described.get("dynamic") else ""
+    return f"{described['dtype']}{described['shape']}{bound}"
+
+
 Reference = Callable[[Inputs], list[Any]]
 
 
@@ -143,8 +158,9 @@ def _reference(source: Artifact, method: str, program: Executorch) -> Reference:
     def compute(sample: Inputs) -> list[Any]:
         copied = _cloned(sample)
         with torch.no_grad(), _unchanged(owner, evaluating and source.kind == "module"):
-            outputs = call(*copied.args, **copied.kwargs)
-        return list(pytree.tree_leaves(outputs))
+            outputs = pytree.tree_leaves(call(*copied.args, **copied.kwargs))
+            # An output may be a buffer, which gets its old value back when the block is left.
+            return [one.clone() if isinstance(one, torch.Tensor) else one for one in outputs]
 
     return compute
 
@@ -159,11 +175,18 @@ def _unchanged(module: Any, evaluating: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, value in module.named_buffers():
-            if name in buffers:
-                value.data.copy_(buffers[name])
         for child, flag in flags.items():
             child.training = flag
+        for name, value in module.named_buffers():
+            # One that did not change is left alone: an expanded one cannot be written to.
+            if name in buffers and not _same(value, buffers[name]):
+                value.data.copy_(buffers[name])
+
+
+def _same(one: Any, other: Any) -> bool:
+    import torch
+
+    return one.shape == other.shape and one.dtype == other.dtype and torch.equal(one, other)
 
 
 def _cloned(sample: Inputs) -> Inputs:

@@ -42,7 +42,7 @@ def recognise_file(path: str | os.PathLike[str]) -> FileDescription:
     Raises:
         ArtifactFileError: nothing that holds a program; says what it is instead.
     """
-    path = Path(path)
+    path = _path(path)
     head, size = _head(path)
     if head.startswith(container.MAGIC):
         kind = container.peek(path).kind
@@ -74,7 +74,7 @@ def load_file(
         UntrustedFileError: loading it could run code that is inside it, and `trust` is False.
         UsageError: an operator library is missing, or the file holds another kind.
     """
-    path = Path(path)
+    path = _path(path)
     described = recognise_file(path)
     if described.form == "etrecord":
         from stages.codec.foreign_exir import load_etrecord
@@ -111,6 +111,13 @@ def _load(path: Path, described: FileDescription, *, trust: bool, verify: bool) 
     from stages.codec.foreign_pte import load_pte
 
     return load_pte(path, bundled=described.form == "bpte")
+
+
+def _path(given: Any) -> Path:
+    if isinstance(given, str | os.PathLike) and os.fspath(given):
+        return Path(given)
+    shown = "an empty path" if given == "" else f"a {type(given).__name__}"
+    raise UsageError(f"{shown} is not a path to a file", hint="Give the path as text or as a pathlib.Path.")
 
 
 def _head(path: Path) -> tuple[bytes, int]:

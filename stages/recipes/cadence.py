@@ -14,7 +14,7 @@ def cadence_int8() -> etgraph.Recipe:
     return etgraph.Recipe(
         name="cadence_int8",
         stages={
-            "prepare": {"quantizers": Deferred(_quantizers), "qat": False},
+            "prepare": {"quantizers": Deferred(_quantizers), "qat": False, "pre_prepare_passes": [_name_sources]},
             "calibrate": {"static": ("CadenceDefaultQuantizer",)},
             "aten_passes": {"passes": [_fuse]},
             "to_edge": {"compile_config": Deferred(_compile_config)},
@@ -37,10 +37,19 @@ def _quantizers() -> list[Any]:
     return [CadenceDefaultQuantizer()]
 
 
+def _name_sources(module: Any) -> Any:
+    """Note at each node where it came from, as TorchDynamo does: the quantizer overlooks nodes without."""
+    for node in module.graph.nodes:
+        if node.op == "call_function":
+            node.meta.setdefault("source_fn_stack", [(node.name, node.target)])
+    return module
+
+
 def _fuse(method: str, program: Any) -> Any:
     """Fuse dequantize, operator and quantize into one quantized operator, as upstream's compiler.py does."""
     from executorch.backends.cadence.aot.compiler import apply_pre_edge_transform_passes
 
+    _name_sources(program.graph_module)
     return apply_pre_edge_transform_passes(program, _quantizers()[0])
 
 
@@ -66,13 +75,14 @@ def _into_cadence(method: str, program: Any) -> Any:
 
 def _backend_config() -> Any:
     from executorch.backends.cadence.aot.memory_planning import CadenceMemoryPlanning
+    from executorch.backends.cadence.aot.pass_utils import CompileMode
     from executorch.backends.cadence.aot.utils import get_default_memory_config
     from executorch.exir import ExecutorchBackendConfig
     from executorch.exir.passes import ToOutVarPass
     from executorch.exir.passes.sym_shape_eval_pass import ConstraintBasedSymShapeEvalPass
 
     return ExecutorchBackendConfig(
-        memory_planning_pass=CadenceMemoryPlanning(get_default_memory_config()),
+        memory_planning_pass=CadenceMemoryPlanning(get_default_memory_config(), mode=CompileMode.DEFAULT, mem_algo=0),
         to_out_var_pass=ToOutVarPass(),
         extract_delegate_segments=False,
         sym_shape_eval_pass=ConstraintBasedSymShapeEvalPass(),

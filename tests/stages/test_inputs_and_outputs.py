@@ -191,3 +191,50 @@ def test_strict_tracing_and_every_form_of_dynamic_shapes():
         assert artifact.methods["forward"].range_constraints, shapes
     recipe = etgraph.get_recipe("portable").with_options("torch_export", strict=True)
     assert run(model, (x,), recipe).verify().max_error < 1e-5
+
+
+class ReturnsItsBuffer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.full((2,), 5.0))
+        self.register_buffer("wide", torch.randn(1, 2).expand(3, 2))
+
+    def forward(self, x):
+        self.count.add_(1)
+        return self.count, x + self.wide
+
+
+def test_an_output_that_is_an_updated_buffer_is_compared_by_the_value_that_was_returned():
+    """The reference gets its buffers back after each call; what it returned must not go back with them."""
+    model = ReturnsItsBuffer()
+    result = run(model, [(torch.zeros(3, 2),), (torch.ones(3, 2),)])
+    assert result.verify() == {"forward": (0.0, 0.0)}
+    assert model.count.tolist() == [5.0, 5.0]
+
+
+def test_inputs_that_the_runtime_refuses_are_told_with_what_it_takes():
+    batch = torch.export.Dim("batch", min=1, max=8)
+    result = run(nn.Linear(4, 3), (torch.randn(2, 4),), dynamic_shapes={"input": {0: batch}})
+    with pytest.raises(UsageError, match=r"it takes float\[8, 4\] at most"):
+        result.verify((torch.randn(9, 4),))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"keep": "edge"}, "keep is 'edge'"),
+        ({"on_event": 3}, "on_event is 3"),
+        ({"trust": "x"}, "trust is 'x'"),
+        ({"to": []}, "there is no kind"),
+        ({"constant_methods": {3: 3}}, "constant_methods is"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_told(wrong, words):
+    with pytest.raises(UsageError, match=words):
+        run(nn.Linear(2, 2), (torch.ones(1, 2),), **wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, b"x", [], ""])
+def test_what_is_no_path_is_told(wrong):
+    with pytest.raises(UsageError, match="is not a path to a file"):
+        etgraph.load(wrong)
