@@ -129,7 +129,23 @@ def copy_for_rewriting(program: ExportedProgram) -> ExportedProgram:
         verifiers=[program.verifier],
     )
     copied.graph_module.meta.update(program.graph_module.meta)
+    _give_own_values(copied)
     return copied
+
+
+def _give_own_values(program: ExportedProgram) -> None:
+    """Give placeholders that are written to value specs of their own.
+
+    Passes run the graph on them, and writing a result that requires grad into one makes it require grad, in every
+    program that shares it.
+    """
+    signature = program.graph_signature
+    written = {*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()}
+    for node in program.graph.nodes:
+        name = signature.inputs_to_buffers.get(node.name, node.name)
+        value = node.meta.get("val")
+        if node.op == "placeholder" and name in written and isinstance(value, torch.Tensor):
+            node.meta["val"] = value.detach().requires_grad_(value.requires_grad)
 
 
 def _copy_graph_module(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
