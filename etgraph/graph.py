@@ -37,10 +37,9 @@ def attached_to(graph: StageGraph, kind: str) -> dict[str, Stage]:
 
 def _check_acyclic(graph: StageGraph) -> None:
     between = nx.DiGraph((a, b) for a, b in graph.edges() if a != b)
-    try:
-        cycle = nx.find_cycle(between)
-    except nx.NetworkXNoCycle:
+    if nx.is_directed_acyclic_graph(between):
         return
+    cycle = nx.find_cycle(between)
     arrows = " -> ".join([cycle[0][0], *(edge[1] for edge in cycle)])
     stages = ", ".join(sorted({name for edge in cycle for name in graph[edge[0]][edge[1]]}))
     raise StageDeclarationError(
