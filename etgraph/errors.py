@@ -113,7 +113,10 @@ class Undescribable(EtgraphError):
     """A value has no stable description, so whatever depends on it is run and not cached.
 
     `path` is where the value sits, as `partitioners[0].config`; `type_name` and `why` say what stopped it.
+    `outside` is set where code reads something from outside, such as a file, the environment, the clock, or chance.
     """
+
+    outside = False
 
     def __init__(self, why: str, *, path: str, type_name: str, hint: str = "") -> None:
         where = path or "the value itself"

@@ -7,6 +7,7 @@ from typing import Any
 
 from etgraph.artifact import Artifact, Kind, Provenance
 from etgraph.encoding import fingerprint
+from etgraph.errors import Undescribable
 from etgraph.identity import Description, describe, describe_modules
 from etgraph.registry import registry
 
@@ -51,7 +52,9 @@ class Held:
         self._identify = identity
         self._identity: Mapping[str, Description] | None = None
         self._describe_inputs = input_values
+        self._inputs_of: Held = self
         self._input_values: Description | None = None
+        self._debug: Description | None = None
 
     @classmethod
     def of(cls, artifact: Artifact, label: str = "") -> Held:
@@ -87,10 +90,38 @@ class Held:
         Raises:
             Undescribable: one of them has no description.
         """
+        if self._inputs_of is not self:
+            return self._inputs_of.input_values()
         if self._input_values is None:
             describe_them = self._describe_inputs or (lambda: input_values_of(self.artifact()))
             self._input_values = describe_them()
         return self._input_values
+
+    def example_inputs(self) -> Mapping[str, Any]:
+        """Return its example inputs; where they are those of what it was made from, it need not be loaded for that."""
+        return self._inputs_of.artifact().example_inputs
+
+    def debug(self) -> Description:
+        """Say what only people and tools read of it, such as stack traces.
+
+        Raises:
+            Undescribable: it is an eager model; which lines its code stands on has no part in its description.
+        """
+        if self.kind == "module":
+            raise Undescribable(
+                "stack traces are to be written into the program, and in which lines code stands is not described",
+                path="the model",
+                type_name="module",
+                hint="It is exported each time; with emit_stacktrace=False it need not be.",
+            )
+        if self._debug is None:
+            self.has_debug(registry.service("debug_fingerprint")(self.artifact()))
+            assert self._debug is not None
+        return self._debug
+
+    def has_debug(self, digest: str) -> None:
+        """Say what only people and tools read of it by its digest."""
+        self._debug = Description("debug", digest, shown=digest[:16])
 
     def is_program(self, digest: str) -> None:
         """Say what it is by the fingerprint of its program, without example inputs."""
@@ -106,13 +137,14 @@ class Held:
 
     def has_inputs_of(self, other: Held) -> None:
         """Say that its example inputs are those of what it was made from."""
-        self._input_values = other._input_values
-        self._describe_inputs = other._describe_inputs or other.input_values
+        self._inputs_of = other._inputs_of
 
     def is_as(self, other: Held) -> None:
         """Say that it is what was made in its place."""
         self._identity, self._identify = other._identity, other._identify
         self._input_values, self._describe_inputs = other._input_values, other._describe_inputs
+        self._inputs_of = self if other._inputs_of is other else other._inputs_of
+        self._debug = other._debug
 
     def can_be_loaded(self, load: Callable[[], Artifact]) -> None:
         """Say how the artifact can be had again after it was released."""

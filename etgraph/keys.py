@@ -5,11 +5,12 @@
 | `stage` | the stage's name and the kinds that it goes between |
 | `code` | the stage's file with all that it imports of its project, defaults and captures; a library's by version |
 | `toolchain.X` | the version of X; of etgraph itself its code, whole |
+| `codec` | the code that keeps what the stage gives, described as the stage's |
 | `option X` | the description of an option; of a deferred one, the file that makes it |
 | `input` | the fingerprint of the program that goes in; of an eager model, each of its parts |
 | `input values` | numbers in the example inputs, unless the stage is known to look at none |
 | `provenance` | the steps that led to the program, only for a stage that looks at them |
-| `debug` | stack traces and the like, only for a step whose options write them into its output |
+| `debug` | stack traces and the like, only where the options of this step or a later one write them into its output |
 
 Times, paths and the order of a set never enter. What has no description makes the step run uncached.
 """
@@ -30,7 +31,7 @@ from etgraph.identity import Description, describe, describe_files_of, differenc
 from etgraph.owncode import describe_own_code
 from etgraph.planner import PlannedStep
 from etgraph.recipes import Deferred
-from etgraph.registry import registry
+from etgraph.registry import Codec, registry
 
 __all__ = ["Key", "key_of", "why_changed"]
 
@@ -59,15 +60,27 @@ def key_of(planned: PlannedStep, given: Held) -> Key:
     described["toolchain.etgraph code"] = describe_own_code()
     for name, value in sorted(_options_that_count(planned).items()):
         described[f"option {name}"] = describe_option(name, value)
+    if planned.produces in registry.codecs:
+        described["codec"] = _describe_codec(registry.codecs[planned.produces])
     described.update(given.identity())
     if _asked(stage.reads_inputs, planned):
         described["input values"] = given.input_values()
     if stage.reads_provenance:
         steps = [(step.stage, str(step.kind), step.options) for step in given.provenance]
         described["provenance"] = describe(steps, "provenance")
-    if _asked(stage.reads_debug, planned):
-        described["debug"] = Description("debug", registry.service("debug_fingerprint")(given.artifact()))
+    if planned.for_debug:
+        described["debug"] = given.debug()
     return Key(_digest(described), _text(described))
+
+
+def _describe_codec(codec: Codec) -> Description:
+    """Describe how the result is written and read back; of a kind of our own, that is our own code."""
+    functions = {"encode": codec.encode, "decode": codec.decode, "meaning": codec.meaning}
+    described = {
+        name: describe_code(one) if isinstance(one, types.FunctionType) else describe(one, name)
+        for name, one in functions.items()
+    }
+    return Description("codec", "", tuple((f"({name})", one) for name, one in described.items()))
 
 
 def _options_that_count(planned: PlannedStep) -> Mapping[str, Any]:
@@ -94,9 +107,14 @@ def _answer(question: Callable[[Mapping[str, Any]], Any], planned: PlannedStep) 
 
 
 def describe_option(name: str, value: object) -> Description:
-    """Describe an option; a deferred one by the file of the function that makes it."""
+    """Describe an option; a deferred one by the code of the function that makes it, or where that reads something from
+    outside, by what it makes.
+    """
     if isinstance(value, Deferred):
-        return describe_code(value.make)
+        try:
+            return describe_code(value.make)
+        except Undescribable:
+            return describe(value.make(), name)
     if isinstance(value, Mapping) and any(isinstance(one, Deferred) for one in value.values()):
         return Description("options", "", tuple((key, describe_option(key, one)) for key, one in value.items()))
     return describe(value, name)
@@ -125,11 +143,14 @@ def _captured(function: types.FunctionType) -> dict[str, Any]:
 def _reached(function: types.FunctionType) -> list[tuple[str, Description]]:
     """Describe the values that a function reaches at this moment, such as globals that were changed since the import.
 
-    Where they cannot be followed, as where it reads files, its own file and those that it imports speak for it.
+    Where they cannot be followed, as where it asks for attributes by name, its file and those that it imports speak for
+    it. They do not speak for what it reads from outside.
     """
     try:
         return [("(reached)", describe(function, function.__qualname__))]
-    except Undescribable:
+    except Undescribable as error:
+        if error.outside:
+            raise
         return []
 
 

@@ -139,7 +139,8 @@ def _chain(made: Plan) -> list[str]:
         if link:
             try:
                 options = [f"{name}={describe_option(name, value).digest}" for name, value in sorted(_options(step))]
-                link = "\n".join([link, f"{step.stage}: {step.consumes} -> {step.produces}", *options])
+                debug = " with stack traces" if step.for_debug else ""
+                link = "\n".join([link, f"{step.stage}: {step.consumes} -> {step.produces}{debug}", *options])
             except (Undescribable, UsageError):
                 link = ""
         chain.append(link)

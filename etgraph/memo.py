@@ -122,6 +122,7 @@ class Memo:
         try:
             document, blobs, holding = _encoded(artifact, own_inputs)
             input_values = held.input_values().own if own_inputs else ""
+            debug = held.debug().own if planned.for_debug else ""
         except (UsageError, Undescribable):
             held.is_what_made_it(key.digest)
             return held
@@ -135,6 +136,7 @@ class Memo:
             "holding": list(holding),
             "own_inputs": own_inputs,
             "input_values": input_values,
+            "debug": debug,
             "fingerprint": fingerprint,
             "seconds": seconds,
             "told": told,
@@ -171,6 +173,8 @@ class Memo:
             held.has_inputs(entry.about["input_values"])
         else:
             held.has_inputs_of(given)
+        if entry.about["debug"]:
+            held.has_debug(entry.about["debug"])
         held.can_be_loaded(lambda: self._load(held, entry.key, planned, given, build))
 
     def _load(self, held: Held, key: str, planned: PlannedStep, given: Held, build: Build) -> Artifact:
@@ -236,9 +240,9 @@ def _encoded(artifact: Artifact, own_inputs: bool) -> tuple[Any, Any, list[str]]
 def _with_inputs(artifact: Artifact, given: Held, holding: list[str]) -> Artifact:
     """Give a program from the cache the example inputs of the run that it serves, when somebody asks for them."""
     if holding:
-        served: Artifact = registry.service("with_inputs")(artifact, given.artifact().example_inputs, holding)
+        served: Artifact = registry.service("with_inputs")(artifact, given.example_inputs(), holding)
         return served
-    return replace(artifact, example_inputs=Later(lambda: given.artifact().example_inputs))
+    return replace(artifact, example_inputs=Later(given.example_inputs))
 
 
 class _EntryBlobs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -27,7 +27,10 @@ __all__ = ["Choice", "Plan", "PlannedStep", "Request", "make"]
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """One stage to run: its name, the kinds it goes between, its options, and why it is on the way."""
+    """One stage to run: its name, the kinds it goes between, its options, and why it is on the way.
+
+    `for_debug` says that stack traces and the like enter the result of this step or of one after it.
+    """
 
     stage: str
     consumes: Kind
@@ -35,6 +38,7 @@ class PlannedStep:
     options: Mapping[str, Any] = field(repr=False)
     reason: str
     definition: Stage = field(repr=False, compare=False)
+    for_debug: bool = field(default=False, repr=False)
 
     @property
     def provenance(self) -> Provenance:
@@ -152,6 +156,20 @@ def _check_names(request: Request, graph: StageGraph, stages: Mapping[str, Stage
                 )
 
 
+def _marked_for_debug(steps: list[PlannedStep]) -> tuple[PlannedStep, ...]:
+    """Mark the last step that writes stack traces into its result, and those before it, which hand them on."""
+    last = max((i for i, step in enumerate(steps) if _reads_debug(step)), default=-1)
+    return (*(replace(step, for_debug=True) for step in steps[: last + 1]), *steps[last + 1 :])
+
+
+def _reads_debug(step: PlannedStep) -> bool:
+    reads = step.definition.reads_debug
+    try:
+        return reads is not None and reads(step.options)
+    except Exception:
+        return False  # options that a stage cannot read: it is the stage that will complain
+
+
 class _Planner:
     """One planning: the request, the graph, and what follows from the two."""
 
@@ -183,7 +201,7 @@ class _Planner:
         self._note_idle_path(edges)
         return Plan(
             request=self.request,
-            steps=tuple(steps),
+            steps=_marked_for_debug(steps),
             choices=tuple(choice for choice in choices if choice.rejected or self.way),
             notes=tuple(self.notes),
             graph=self.graph,
@@ -212,6 +230,8 @@ class _Planner:
         return self._ordered(required)
 
     def _ordered(self, kinds: set[str]) -> list[str]:
+        if len(kinds) < 2:
+            return list(kinds)
         order = {kind: i for i, kind in enumerate(nx.topological_sort(self._between()))}
         return sorted(kinds, key=order.__getitem__)
 

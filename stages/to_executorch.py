@@ -7,10 +7,15 @@ from typing import Any
 
 import etgraph
 from etgraph.artifact import Edge, Executorch, Lowered
+from etgraph.recipes import Deferred
 
 
 def _writes_stack_traces(options: Mapping[str, Any]) -> bool:
-    return bool(getattr(options.get("backend_config"), "emit_stacktrace", False))
+    config = options.get("backend_config")
+    if isinstance(config, Deferred):
+        # Those of our own recipes, of which none asks for it, are not made here: that would import executorch.
+        config = None if config.make.__module__.startswith("stages.") else config.make()
+    return bool(getattr(config, "emit_stacktrace", False))
 
 
 @etgraph.stage(cost=1.0, reads_debug=_writes_stack_traces, reads_inputs=False)

@@ -154,6 +154,8 @@ def why(
             trust=trust,
             cache_dir=cache_dir,
         )
+        if len(asked.targets) > 1:
+            raise UsageError(f"why is about one way, and {len(asked.targets)} targets were given", hint="Give one.")
         job = prepare(asked)
         cache = _opened(cache_dir)
         plan, steps = outlook(job.source, **{**job.arguments, "cache": cache})

@@ -8,6 +8,7 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from etgraph.errors import Undescribable
 from etgraph.identity import origin
 from etgraph.identity.description import Description
 from etgraph.identity.files import describe_module_files, find_module
@@ -121,8 +122,13 @@ def _checked(walk: Walk, function: types.FunctionType, module: types.ModuleType,
 
 def _refuse_outside(walk: Walk, function: types.FunctionType, dotted: str) -> None:
     why = why_outside(dotted)
-    if why:
+    if not why:
+        return
+    try:
         walk.refuse(function, f"its code uses {dotted}, which {why}, {_at(function)}", hint=UNFOLLOWABLE)
+    except Undescribable as error:
+        error.outside = True
+        raise
 
 
 #: Operators of these are defined by torch and its libraries; their versions tell what they do.
