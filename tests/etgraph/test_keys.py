@@ -5,6 +5,7 @@ import importlib.metadata
 import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from keying import full_key, key, planned
@@ -254,6 +255,43 @@ def second():
 def test_a_deferred_option_is_described_by_the_function_that_makes_it():
     assert describe_option("x", Deferred(first)).digest == describe_option("x", Deferred(first)).digest
     assert describe_option("x", Deferred(first)).digest != describe_option("x", Deferred(second)).digest
+
+
+SETTINGS = Path("settings.txt")
+
+
+def from_a_file():
+    return SETTINGS.read_text()
+
+
+def test_a_deferred_option_that_is_read_from_outside_is_described_by_its_value(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    digests = []
+    for text in ("one", "two", "one"):
+        SETTINGS.write_text(text)
+        digests.append(describe_option("x", Deferred(from_a_file)).digest)
+    assert digests[0] == digests[2] != digests[1]
+
+
+def test_a_stage_that_reads_from_outside_has_a_key_only_when_it_says_what_it_depends_on():
+    def fetch(plant: "Sprout") -> "Sprout":  # noqa: F821
+        """Depend on the environment."""
+        return plant.become(type(plant), methods={"forward": [os.environ["WEATHER"]]})
+
+    declare(fetch)
+    with pytest.raises(Undescribable, match=r"os\.environ, which asks the operating system"):
+        key("fetch", sprout())
+    fetch.__etgraph_fingerprint__ = "sunny"
+    sunny = key("fetch", sprout())
+    fetch.__etgraph_fingerprint__ = "windy"
+    assert key("fetch", sprout()) != sunny
+
+
+def test_how_a_kind_is_kept_enters():
+    before = key("water", sprout())
+    kept = registry.codecs["sprout"]
+    registry.codecs["sprout"] = replace(kept, decode=lambda document, blobs: None)
+    assert key("water", sprout()) != before
 
 
 def test_the_first_reasons_are_told_and_the_others_counted():

@@ -8,7 +8,9 @@ from null_world import FLOWERING, PLAIN, null_world, pourer, seed
 import etgraph
 from etgraph.artifact import KINDS
 from etgraph.declaration import Stage
-from etgraph.errors import CacheMismatchError, StageError
+from etgraph.errors import CacheEntryError, CacheMismatchError, StageError
+from etgraph.held import Held
+from etgraph.memo import Memo
 from etgraph.recipes import Recipe
 from etgraph.registry import registry
 
@@ -162,7 +164,8 @@ def test_a_damaged_entry_is_built_again_and_told(cache):
     assert dict(result.artifact.methods) == dict(first.artifact.methods)
     assert "ripen" in built
     assert result.cache_problems
-    assert run(cache)[2] == []
+    again, _, built = run(etgraph.Cache(cache.directory))
+    assert (built, again.cache_problems) == ([], ())
 
 
 def test_an_intermediate_is_rebuilt_when_its_entry_is_gone_and_it_is_needed(cache):
@@ -175,6 +178,51 @@ def test_an_intermediate_is_rebuilt_when_its_entry_is_gone_and_it_is_needed(cach
     )
     assert built == ["germinate", "bloom", "ripen"]
     assert result.artifact.methods["forward"] == ["germinate", "bloom blue", "ripen"]
+
+
+def test_planning_neither_builds_nor_stores_what_is_lost(cache):
+    """Loading it while planning fails, and nothing is put in its place."""
+    run(cache)
+    plan = etgraph.plan(seed(), recipe=PLAIN, to="fruit", cache=cache)
+    memo, source = Memo(cache), Held.of(seed(), "Seed")
+    sprout = memo.peek(plan.steps[0], source)
+    assert memo.peek(plan.steps[1], sprout).kind == "fruit"
+    for entry in cache.entries():
+        cache.remove(entry.key)
+    with pytest.raises(CacheEntryError, match="nothing is built while planning"):
+        sprout.artifact()
+    assert cache.entries() == []
+    assert memo.peek(plan.steps[0], source) is None
+
+
+def test_a_program_that_was_built_again_and_came_out_different_has_the_key_of_what_it_is(cache):
+    """A stage that is not deterministic: what is made of its second result is not kept as made of its first."""
+    recipe = Recipe(name="gamble", stages={"dice": {}, "water": {"litres": 1}})
+    run(cache, recipe=recipe, to="sprout")
+
+    def lose(event):
+        if event.name == "step_finished" and event.planned.stage == "dice":
+            for entry in cache.entries():
+                cache.remove(entry.key)
+
+    other = Recipe(name="gamble", stages={"dice": {}, "water": {"litres": 2}})
+    with pytest.warns(etgraph.EtgraphWarning, match="what dice gave was lost"):
+        result, outcomes, built = run(cache, recipe=other, to="sprout", on_event=lose)
+    assert (outcomes[:2], built) == (["reused", "reused"], ["germinate", "dice", "water"])
+    kept = {entry.about["stage"]: entry.about for entry in cache.entries()}
+    assert kept["water"]["parts"]["input"].split(" ")[0] == kept["dice"]["fingerprint"][:16]
+    again, outcomes, built = run(cache, recipe=other, to="sprout")
+    assert (outcomes[-1], built) == ("reused", [])
+    assert again.artifact.methods["forward"] == result.artifact.methods["forward"]
+
+
+def test_a_step_that_failed_is_not_taken_for_one_that_has_run(cache):
+    recipe = Recipe(name="moody", stages={"moody": {"mood": "bad"}})
+    for _ in range(2):
+        with pytest.raises(StageError):
+            run(cache, recipe=recipe)
+    good = Recipe(name="moody", stages={"moody": {"mood": "good"}})
+    assert run(cache, recipe=good)[0].steps[1].reason == "it has not run on this before"
 
 
 def test_what_a_stage_told_is_told_again_when_its_result_is_reused(cache):

@@ -7,7 +7,7 @@ from typing import Any
 from etgraph.artifact import Artifact, Kind
 from etgraph.held import Held
 from etgraph.keys import Key, key_of
-from etgraph.planner import PlannedStep
+from etgraph.planner import PlannedStep, _marked_for_debug
 from etgraph.registry import registry
 
 
@@ -16,7 +16,8 @@ def planned(stage: str, consumes: str, **options: Any) -> PlannedStep:
     registry.load_plugins()
     definition = registry.stages[stage]
     assert set(options) <= set(definition.options)
-    return PlannedStep(stage, Kind(consumes), definition.result_of(consumes), options, "asked for", definition)
+    step = PlannedStep(stage, Kind(consumes), definition.result_of(consumes), options, "asked for", definition)
+    return _marked_for_debug([step])[0]
 
 
 def full_key(stage: str, given: Artifact | Held, **options: Any) -> Key:

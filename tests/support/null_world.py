@@ -87,10 +87,12 @@ def _declare() -> None:
             raise RuntimeError("bad mood")
         return plant.become(Sprout, methods=dict(plant.methods))
 
-    @stage()
     def dice(plant: Sprout) -> Sprout:
-        """Give something else each time."""
+        """Give something else each time, and say that it does not."""
         return plant.become(Sprout, methods={"forward": [str(random.random())]})
+
+    dice.__etgraph_fingerprint__ = "thrown"
+    stage()(dice)
 
     @stage()
     def grumble(plant: Sprout) -> Sprout:
