@@ -111,7 +111,7 @@ def _user_frame(error: BaseException) -> str:
 
 def _hint(message: str) -> str:
     if "_native_batch_norm_legit" in message and "no_training" not in message:
-        return "A batch norm was exported in training mode: call model.eval() first, or export with eval_mode=True (--eval)."
+        return "A batch norm was exported in training mode: call model.eval(), or export with --eval (eval_mode)."
     if "Missing out variants" in message:
         return (
             "ExecuTorch has no kernel for this operator: take a backend that delegates it, replace the operator in the "
