@@ -158,6 +158,10 @@ def _copy_graph_module(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
             value = getattr(value, part)
         is_branch = isinstance(value, torch.fx.GraphModule)
         attributes[node.target] = _copy_graph_module(value) if is_branch else value
-    copied = torch.fx.GraphModule(attributes, copy.deepcopy(module.graph), module.__class__.__name__)
+    graph = copy.deepcopy(module.graph)
+    for node, original in zip(graph.nodes, module.graph.nodes, strict=True):
+        # A copy calls an input that has the name of a builtin, such as `input`, by another one; signatures name it.
+        node.name = original.name
+    copied = torch.fx.GraphModule(attributes, graph, module.__class__.__name__)
     copied.meta.update(module.meta)
     return copied

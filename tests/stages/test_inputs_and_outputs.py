@@ -238,3 +238,19 @@ def test_arguments_of_a_wrong_type_are_told(wrong, words):
 def test_what_is_no_path_is_told(wrong):
     with pytest.raises(UsageError, match="is not a path to a file"):
         etgraph.load(wrong)
+
+
+@pytest.mark.parametrize("name", ["input", "print", "type"])
+def test_an_input_may_have_the_name_of_a_builtin(name):
+    """Copies of a graph keep the names that the signature has; `nn.Sequential` calls its input `input`."""
+    from etgraph.recipes import Recipe
+
+    namespace = {"torch": torch}
+    exec(f"class Named(torch.nn.Module):\n    def forward(self, {name}):\n        return {name} + 1", namespace)
+    recipe = Recipe(name="passing", stages={"aten_passes": {"passes": [_same]}})
+    result = etgraph.run(namespace["Named"](), (torch.ones(2),), recipe=recipe, cache=False, keep=["edge"])
+    assert result.verify().max_error == 0.0
+
+
+def _same(method, program):
+    return program

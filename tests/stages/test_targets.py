@@ -246,3 +246,41 @@ def test_needs_tell_versions_variables_pythons_and_systems(monkeypatch, tmp_path
     assert etgraph.Needs(distributions=("torch>=1",)).missing() == ()
     monkeypatch.setenv("SOME_SDK", str(tmp_path))
     assert etgraph.Needs(variable=("SOME_SDK", "the SDK")).missing() == ()
+
+
+@pytest.mark.slow
+def test_cadence_fuses_quantized_patterns_into_its_operators(monkeypatch):
+    """Convolutions, in Python by upstream's reference kernels; that of linear layers has the wrong sign (1.5.1)."""
+    import typing
+
+    import typing_extensions
+
+    # What Python 3.12 has, and all that is missing before: so that the way is tested on any.
+    monkeypatch.setattr(typing, "override", typing_extensions.override, raising=False)
+
+    class Convolutions(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = torch.nn.Conv2d(3, 8, 3, padding=1)
+            self.norm = torch.nn.BatchNorm2d(8)
+            self.second = torch.nn.Conv2d(8, 8, 3, groups=8)
+
+        def forward(self, x):
+            return self.second(self.norm(self.first(x)))
+
+    torch.manual_seed(0)
+    model, inputs = Convolutions().eval(), samples(1)[0]
+    result = etgraph.run(
+        model, inputs, recipe="cadence_int8", calibration_inputs=[*samples(), inputs], cache=False, keep=["lowered"]
+    )
+    assert [step.stage for step in result.steps][-4:] == [
+        "aten_passes",
+        "to_edge",
+        "to_operator_library",
+        "to_executorch",
+    ]
+    assert "cadence::quantized_conv2d_nhwc.per_tensor_out" in result.artifact.methods["forward"]["operators"]
+    with torch.no_grad():
+        wanted = model(*inputs)
+        noise = (result["lowered"].methods["forward"].module()(*inputs) - wanted).square().sum()
+    assert 10 * torch.log10(wanted.square().sum() / noise) >= 20
