@@ -27,9 +27,16 @@ def small():
     return model, result
 
 
-@pytest.mark.parametrize("start", ["module", "exported"])
 @pytest.mark.parametrize(
-    "recipe", ["xnnpack_int8", pytest.param("xnnpack_int8_per_tensor", marks=pytest.mark.slow), "xnnpack_int8_dynamic"]
+    ("recipe", "start"),
+    [
+        ("xnnpack_int8", "exported"),
+        ("xnnpack_int8_dynamic", "module"),
+        pytest.param("xnnpack_int8", "module", marks=pytest.mark.slow),
+        pytest.param("xnnpack_int8_dynamic", "exported", marks=pytest.mark.slow),
+        pytest.param("xnnpack_int8_per_tensor", "module", marks=pytest.mark.slow),
+        pytest.param("xnnpack_int8_per_tensor", "exported", marks=pytest.mark.slow),
+    ],
 )
 def test_int8_runs_at_two_batch_sizes_and_keeps_keywords_and_structure(recipe, start):
     model = seeded(Net)

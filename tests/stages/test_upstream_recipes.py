@@ -14,6 +14,7 @@ from etgraph.registry import registry
 def upstream(quantization=None, lowering=None, **fields):
     from executorch.export import ExportRecipe, LoweringRecipe, QuantizationRecipe
 
+    fields.setdefault("strict", False)  # tracing with TorchDynamo takes longer, and is not what is tested here
     return ExportRecipe(
         name="theirs",
         quantization_recipe=QuantizationRecipe(**quantization) if quantization else None,
@@ -363,14 +364,25 @@ def test_strict_and_the_backend_config_are_handed_on():
         upstream(lowering={"edge_compile_config": edge}, executorch_backend_config=config, strict=False)
     )
     assert recipe.stages["torch_export"]["strict"] is False
+    assert etgraph.get_recipe(upstream(strict=True)).stages["torch_export"]["strict"] is True
     assert recipe.stages["to_executorch"]["backend_config"] is config
     program = etgraph.run(seeded(Small), small_inputs(1), recipe, "edge", cache=False).artifact
     assert program.compile_config.skip_dim_order
 
 
+def test_a_strict_capture_is_one_program_in_every_run():
+    """TorchDynamo names calls of modules by addresses."""
+    recipe = upstream(strict=True)
+    first, second = (
+        etgraph.run(seeded(Small), small_inputs(1), recipe, "exported", cache=False).artifact for _ in range(2)
+    )
+    assert first.fingerprint == second.fingerprint
+
+
 # -- one recipe, several models; several recipes, one model ----------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_recipe_object_serves_two_models_in_a_row():
     """Case E5."""
     recipe = upstream(static(), {"partitioners": [xnnpack()]})
@@ -380,6 +392,15 @@ def test_one_recipe_object_serves_two_models_in_a_row():
     etgraph.run(torch.nn.Linear(32, 8).eval(), small_inputs(1), other, calibration_inputs=samples, cache=False)
     after = etgraph.run(seeded(Small), small_inputs(1), other, calibration_inputs=samples, cache=False)
     assert after.artifact.buffer == alone.artifact.buffer
+
+
+def test_a_quantizer_serves_two_models_in_a_row():
+    """Case E5, as far as quantizing goes."""
+    samples = small_inputs(2)
+    recipe = upstream(static())
+    quantized(recipe, torch.nn.Linear(32, 8).eval(), calibration_inputs=samples)
+    after = quantized(recipe, calibration_inputs=samples)
+    assert after.artifact.fingerprint == quantized(upstream(static()), calibration_inputs=samples).artifact.fingerprint
 
 
 def test_recipes_that_contradict_each_other_are_refused_by_name():
@@ -398,6 +419,7 @@ def test_recipes_that_contradict_each_other_are_refused_by_name():
         etgraph.get_recipe([upstream(static()), qat])
 
 
+@pytest.mark.slow
 def test_a_combined_recipe_quantizes_and_lowers():
     first = upstream(static() | {"calibration_inputs_fn": lambda: small_inputs(2)})
     second = upstream(lowering={"partitioners": [xnnpack()]})
