@@ -82,7 +82,8 @@ def run(
     """Bring a program from the kind it is at to the kind asked for.
 
     Args:
-        source: a module, an ExportedProgram, an EdgeProgramManager, a mapping of methods, a path, an artifact.
+        source: a module, an ExportedProgram, an EdgeProgramManager, a mapping of methods, a path, an artifact. A module
+            that brings its own way of exporting is exported by it first, and its ExportedProgram given here.
         example_inputs: a tuple of positional inputs, a list of such samples, `etgraph.Inputs(*args, **kwargs)`, or a
             mapping from method to one of these. The first sample is traced with; all are verified with.
         recipe: a `Recipe`, the name of one, one of upstream's, or a list of these, which are combined in that order;
