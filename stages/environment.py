@@ -58,7 +58,12 @@ _BACKENDS = (
         ("tosa_serializer", "ml_dtypes"),
         install="pip install tosa-tools==2026.5.0 ml_dtypes==0.5.1",
     ),
-    _Backend("Cortex-M", "executorch.backends.cortex_m.passes.cortex_m_pass_manager"),
+    _Backend(
+        "Cortex-M",
+        "executorch.backends.cortex_m.passes.cortex_m_pass_manager",
+        ("tosa_serializer",),
+        install="pip install tosa-tools==2026.5.0",
+    ),
     _Backend("Cadence", "executorch.backends.cadence.aot.compiler"),
     _Backend("QNN", variable="QNN_SDK_ROOT", install="install Qualcomm's QNN SDK and set QNN_SDK_ROOT"),
 )

@@ -27,6 +27,9 @@ RUN_HERE = [
     if name.startswith("linux-x86_64") and not target.to_lower.missing() and not target.why_not_run_here()
 ]
 
+_CORTEX_M = registry.targets["baremetal-cortex_m55-cmsis_nn-int8"]
+cortex_m = pytest.mark.skipif(bool(_CORTEX_M.to_lower.missing()), reason="tosa-tools is not installed")
+
 
 def samples(count=8):
     torch.manual_seed(1)
@@ -94,7 +97,7 @@ def test_a_failing_target_loses_no_other_and_what_is_common_runs_once(monkeypatc
         model,
         inputs,
         target=["android-arm64-xnnpack-int8", "android-arm64-qnn-fp16", "linux-arm64-xnnpack-int8",
-                "baremetal-cortex_m7-cmsis_nn-int8"],
+                "linux-x86_64-xnnpack-int8_dynamic"],
         calibration_inputs=(one for one in samples()),
         cache=False,
         on_event=lambda event: exported.append(event.step.outcome)
@@ -158,6 +161,7 @@ def test_operator_libraries_go_the_split_way_and_say_why():
         etgraph.plan(model, inputs, target=target, calibration_inputs=samples(), path="combined")
 
 
+@cortex_m
 def test_a_program_in_an_operator_library_is_saved_and_resumed(tmp_path):
     model, inputs, _ = made("conv")
     target = "baremetal-cortex_m55-cmsis_nn-int8"
@@ -167,6 +171,7 @@ def test_a_program_in_an_operator_library_is_saved_and_resumed(tmp_path):
     assert etgraph.run(path, target=target, cache=False).artifact.buffer == whole.artifact.buffer
 
 
+@cortex_m
 def test_a_program_in_an_operator_library_computes_what_the_model_computes():
     """Upstream's reference kernels run in Python, so that no device is needed."""
     model, inputs, _ = made("conv")
