@@ -145,7 +145,8 @@ def _give_own_values(program: ExportedProgram) -> None:
         name = signature.inputs_to_buffers.get(node.name, node.name)
         value = node.meta.get("val")
         if node.op == "placeholder" and name in written and isinstance(value, torch.Tensor):
-            node.meta["val"] = value.detach().requires_grad_(value.requires_grad)
+            held = program.state_dict.get(name, program.constants.get(name))
+            node.meta["val"] = value.detach().requires_grad_(held is not None and held.requires_grad)
 
 
 def _copy_graph_module(module: torch.fx.GraphModule) -> torch.fx.GraphModule:

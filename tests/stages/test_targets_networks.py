@@ -99,6 +99,7 @@ def test_int8_classifies_as_well_as_float(classifier, target):
     assert abs(before - after) <= 0.01
 
 
+@pytest.mark.slow
 def test_a_language_model_that_exports_itself_gives_the_tokens_that_it_gives_in_eager():
     """`TorchExportableModuleForDecoderOnlyLM` with a static cache: its ExportedProgram is handed in as it is."""
     transformers = pytest.importorskip("transformers")
