@@ -167,8 +167,9 @@ def show_result(
         output.note(f"dumped {path}")
     for path, count in written.items():
         output.say(f"wrote {path}  ({size(count)})")
-    if job.asked.targets and outcome is None and result.host_problem:
-        output.note(f"note: {result.host_problem}")
+    host_problem = _host_problem(job, result)
+    if job.asked.targets and outcome is None and host_problem:
+        output.note(f"note: {host_problem}")
     if outcome is not None:
         check.show_verification(output, outcome)
         if outcome["passed"] is False:
@@ -183,11 +184,20 @@ def show_result(
             "output": {"path": str(file), "bytes": written[file]},
             "data_files": [{"path": str(p), "bytes": n} for p, n in written.items() if p != file],
             "delegation": result.delegation,
-            "host_problem": result.host_problem,
+            "host_problem": host_problem,
             "dumped": [str(path) for path in dump.files],
             "verification": outcome,
         }
     )
+
+
+def _host_problem(job: Job, result: Result) -> str | None:
+    """Say why this host cannot execute the result; None where nobody asked for a target and everything was reused.
+
+    To know it loads the runtime, and with it torch, which takes longer than all the rest of a run that does nothing.
+    """
+    ran = any(step.outcome == "ran" for step in result.steps)
+    return result.host_problem if ran or job.asked.targets else None
 
 
 def _written(result: Result, file: Path) -> dict[Path, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -155,6 +156,26 @@ def test_flags_that_contradict_each_other_are_refused(etgraph_cli, folder, flags
     answer = etgraph_cli("run", "net.py:make", *flags)
     assert answer.code == 2
     assert f"{flags[0]} and {flags[1]} were both given" in answer.err
+
+
+REPORT = """
+import sys
+from etgraph.cli.app import invoke
+code = invoke(sys.argv[1:])
+print("imported:", sorted({"torch", "executorch", "networkx"} & set(sys.modules)), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_run_that_reuses_everything_imports_neither_torch_nor_executorch(etgraph_cli, folder, more):
+    """From a file, in a process of its own; what it writes is what was built."""
+    etgraph_cli("run", "net.py:make", "--to", "exported", "-q")
+    etgraph_cli("run", "make.exported.etg", "-o", "built.pte", "-q")
+    command = [sys.executable, "-c", REPORT, "run", "make.exported.etg", "-o", "served.pte", *more]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "imported: ['networkx']"
+    assert (folder / "served.pte").read_bytes() == (folder / "built.pte").read_bytes()
 
 
 def test_what_was_wrong_with_the_cache_is_told_after_the_run(etgraph_cli, filled):
