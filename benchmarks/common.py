@@ -8,6 +8,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -18,10 +19,11 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Runs the command line and says at the end, on stderr, whether torch was imported.
 COMMAND = """
 import sys
-from etgraph.cli.app import invoke
-code = invoke(sys.argv[1:])
-print("torch imported" if "torch" in sys.modules else "torch not imported", file=sys.stderr)
-sys.exit(code)
+from etgraph.cli import main
+try:
+    main(sys.argv[1:])
+finally:
+    print("torch imported" if "torch" in sys.modules else "torch not imported", file=sys.stderr)
 """
 
 #: A model in a file, as a user has it; the figures are about this one.
@@ -73,7 +75,12 @@ def run(arguments: Sequence[str], **environment: str) -> Run:
     Raises:
         RuntimeError: it failed; with what it printed.
     """
-    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    # With bytecode kept, as for whoever runs a command twice.
+    bytecode = {
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "etgraph-bytecode"),
+    }
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **bytecode, **environment}
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run([sys.executable, "-W", "ignore", *arguments], capture_output=True, text=True, env=env)
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
