@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -14,6 +15,10 @@ from etgraph.hashing import hasher
 from etgraph.identity import Description
 
 __all__ = ["PACKAGES", "describe_own_code"]
+
+#: Seconds for which files that were looked at count as looked at: a run without work asks several times in a row.
+_RECENTLY = 0.1
+_looked = -1.0
 
 #: The import packages of this distribution.
 PACKAGES = ("etgraph", "stages")
@@ -28,6 +33,9 @@ def describe_own_code() -> Description:
         Undescribable: a module that is loaded was edited meanwhile, so that what runs is not what was read.
     """
     description, written, began = _own_code()
+    global _looked
+    if time.monotonic() - _looked < _RECENTLY:
+        return description
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
         if name.partition(".")[0] not in PACKAGES or path not in written:
@@ -39,6 +47,7 @@ def describe_own_code() -> Description:
                 type_name="module",
                 hint="Start a new process.",
             )
+    _looked = time.monotonic()
     return description
 
 
