@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from etgraph.cli import check
+from etgraph.cli import verification
 from etgraph.cli.delegation import share, taken
 from etgraph.cli.job import Asked, prepare
 from etgraph.cli.outfile import check_writable, file_name
@@ -58,7 +58,7 @@ def execute(output: Output, asked: Asked, into: Path, *, verify: bool) -> None:
 
     job = prepare(asked)
     if verify:
-        check.require_inputs(job.source, job.arguments)
+        verification.require_inputs(job.source, job.arguments)
     with Progress(output) as progress:
         results = etgraph.run(job.source, **job.arguments, on_event=progress)
     rows = [_row(output, results, name, into, asked, verify) for name in results]
@@ -96,7 +96,7 @@ def _row(output: Output, results: Results, name: str, into: Path, asked: Asked, 
         outcome.save(file)
     except EtgraphError as error:
         return {**row, "error": str(error), "exit_code": error.exit_code}
-    found = check.verify(output, outcome, _snr(name)) if verify else None
+    found = verification.verify(output, outcome, _snr(name)) if verify else None
     wrong = found is not None and found["passed"] is False
     for line in taken(outcome.delegation):
         output.note(f"{name}: {line}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from etgraph.cli import check, many, options
+from etgraph.cli import many, options, verification
 from etgraph.cli.delegation import taken
 from etgraph.cli.job import Asked, Job, prepare
 from etgraph.cli.outfile import dump_folder, output_path
@@ -128,7 +128,7 @@ def execute(output: Output, job: Job, file: Path, dump: Dump, *, verify: bool) -
     import etgraph
 
     if verify:
-        check.require_inputs(job.source, job.arguments)
+        verification.require_inputs(job.source, job.arguments)
     with Progress(output) as progress:
 
         def on_event(event: Event) -> None:
@@ -141,7 +141,7 @@ def execute(output: Output, job: Job, file: Path, dump: Dump, *, verify: bool) -
             add_resume_command(error, job, file, dump)
             raise
     target = job.arguments.get("target")
-    outcome = check.verify(output, result, target.snr if target is not None else None) if verify else None
+    outcome = verification.verify(output, result, target.snr if target is not None else None) if verify else None
     result.save(file)
     show_result(output, job, result, file, dump, outcome)
     if outcome is not None and outcome["passed"] is False:
@@ -171,7 +171,7 @@ def show_result(
     if job.asked.targets and outcome is None and host_problem:
         output.note(f"note: {host_problem}")
     if outcome is not None:
-        check.show_verification(output, outcome)
+        verification.show_verification(output, outcome)
         if outcome["passed"] is False:
             output.note(f"the outputs differ from those of {job.asked.reference.given}: see above")
     output.document(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from etgraph.cli.check import passes
+from etgraph.cli.verification import passes
 
 from .conftest import Etgraph, check_golden, normalised
 
