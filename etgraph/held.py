@@ -47,6 +47,9 @@ class Held:
         self.provenance = provenance
         self.label = label
         self.in_file = in_file
+        #: What it takes in the cache, in bytes, and how long the stage took that made it; 0 where it is not kept.
+        self.kept_bytes = 0
+        self.built_seconds = 0.0
         self._artifact = artifact
         self._load = load
         self._identify = identity

@@ -169,6 +169,8 @@ class Memo:
 
     def _identify(self, held: Held, entry: Entry, planned: PlannedStep, given: Held, build: Build) -> None:
         held.is_program(entry.about["fingerprint"])
+        held.kept_bytes = entry.nbytes
+        held.built_seconds = float(entry.about["seconds"])
         if entry.about["own_inputs"]:
             held.has_inputs(entry.about["input_values"])
         else:

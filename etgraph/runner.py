@@ -33,6 +33,9 @@ class Step:
         reason: why it ran, or how it came to be reused.
         seconds: wall time.
         peak_bytes: the largest resident set of the process while it ran; 0 where it was reused.
+        result_bytes: what the program that it gave takes in the cache, weights that others share included; 0 where
+            it is not kept.
+        built_seconds: how long the stage took when what was reused was built; 0 where it ran.
     """
 
     stage: str
@@ -42,6 +45,8 @@ class Step:
     reason: str
     seconds: float
     peak_bytes: int = 0
+    result_bytes: int = 0
+    built_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ def execute(
         the last artifact, what became of each step, and the kept artifacts by kind.
 
     Raises:
-        StageError: a stage failed; `last_good` holds what it was given.
+        StageError: a stage failed; `last_good` holds what it was given, `plan` the plan, `steps` what was finished.
     """
     steps: list[Step] = []
     kept: dict[str, Artifact] = {}
@@ -106,7 +111,11 @@ def execute(
     for index, planned in enumerate(plan.steps):
         tell(Event("step_started", index, total, planned))
         with reporting(_passing_on(tell, index, total, planned)):
-            step, produced = _timed(planned, current, memo)
+            try:
+                step, produced = _timed(planned, current, memo)
+            except StageError as error:
+                error.plan, error.steps = plan, tuple(steps)
+                raise
         if step.outcome == "ran":
             current.release()
         current = produced
@@ -133,6 +142,8 @@ def _timed(planned: PlannedStep, given: Held, memo: StepRunner | None) -> tuple[
         reason=outcome.reason,
         seconds=time.perf_counter() - started,
         peak_bytes=0 if outcome.reused else peak.bytes,
+        result_bytes=outcome.held.kept_bytes,
+        built_seconds=outcome.held.built_seconds if outcome.reused else 0.0,
     )
     return step, outcome.held
 

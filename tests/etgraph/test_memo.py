@@ -55,6 +55,22 @@ def test_a_second_run_builds_nothing_and_gives_the_same(cache):
     assert second.artifact.provenance == first.artifact.provenance
 
 
+def test_a_step_says_what_its_result_takes_in_the_cache_and_how_long_it_took_when_it_was_built(cache):
+    entries = {}
+    first, _, _ = run(cache)
+    for entry in cache.entries():
+        entries[entry.about["stage"]] = entry
+    assert [(s.result_bytes, s.built_seconds) for s in first.steps] == [
+        (entries[s.stage].nbytes, 0) for s in first.steps
+    ]
+    second, _, _ = run(cache)
+    assert [(s.result_bytes, s.built_seconds) for s in second.steps] == [
+        (entries[s.stage].nbytes, entries[s.stage].about["seconds"]) for s in second.steps
+    ]
+    assert all(step.built_seconds > 0 for step in second.steps)
+    assert all(step.result_bytes == 0 for step in etgraph.run(seed(), recipe=PLAIN, to="fruit", cache=False).steps)
+
+
 def test_a_changed_option_builds_from_there_and_says_which(cache):
     run(cache, recipe=Recipe(name="wet", stages={"water": {"litres": 1}}))
     result, outcomes, built = run(cache, recipe=Recipe(name="wet", stages={"water": {"litres": 2}}))

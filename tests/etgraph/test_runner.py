@@ -95,6 +95,8 @@ def test_a_failure_says_stage_and_method_and_holds_the_last_good_program():
     assert isinstance(caught.value.__cause__, ValueError)
     assert caught.value.last_good.artifact().methods["forward"] == ["germinate"]
     assert caught.value.exit_code == 1
+    assert [step.stage for step in caught.value.plan.steps] == ["germinate", "rot", "ripen"]
+    assert [(step.stage, step.outcome) for step in caught.value.steps] == [("germinate", "ran")]
 
 
 def test_a_stage_that_returns_another_kind_than_it_declares_is_told():
