@@ -1,10 +1,10 @@
 """The store as a backend of joblib, so that `joblib.Memory` is the way in.
 
-What joblib caches is the call `contents(key, build)`, of which only `key` counts. joblib decides whether the
-call is known, runs it when it is not, and hands its result over to be kept; the backend keeps it in the form
-of this package. No pickle is written or read, and joblib's notes about source code and arguments are not
-kept: a key of etgraph already says which code made the entry, and joblib would empty the cache when the text
-of `contents` changes.
+What joblib caches is the call `contents(key, build)`, of which only `key` counts. joblib runs it and hands its
+result over to be kept; the backend keeps it in the form of this package, under the address that `addressing`
+says, so that an entry is found again without importing joblib, and numpy with it. No pickle is written or read,
+and joblib's notes about source code and arguments are not kept: a key of etgraph already says which code made
+the entry, and joblib would empty the cache when the text of `contents` changes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
@@ -25,7 +25,7 @@ from etgraph.store.directory import StoreDirectory
 from etgraph.store.entries import PUBLISHING, Contents, Entries
 from etgraph.store.entry import Entry
 from etgraph.store.files import remove
-from etgraph.store.settings import default_limit, parse_size
+from etgraph.store.settings import parse_size
 
 __all__ = ["EtgraphStoreBackend", "contents"]
 
@@ -46,41 +46,34 @@ class EtgraphStoreBackend(StoreBackendBase):  # type: ignore[misc]  # joblib has
     _code: str | None = None
 
     def configure(self, location: str, verbose: int = 0, backend_options: Mapping[str, Any] | None = None) -> None:
-        """Take the directory and, from the options, `size_limit` in bytes (None: from the free space)."""
+        """Take the directory and, from the options, `entries` (those of a `Cache`) or `size_limit` in bytes."""
+        options = backend_options or {}
         self.location = location
-        self.directory = StoreDirectory(Path(location))
-        self.entries = Entries(self.directory, lambda: self.size_limit)
-        self._size_limit: int | None = (backend_options or {}).get("size_limit")
+        self.entries: Entries = options.get("entries") or Entries(
+            StoreDirectory(Path(location)), options.get("size_limit")
+        )
+        self.directory = self.entries.directory
         self._of_thread = threading.local()
-
-    @property
-    def size_limit(self) -> int:
-        """The limit in bytes; by default from the free space, looked at once."""
-        if self._size_limit is None:
-            used = self.entries.usage()[0] if self.directory.usable() else 0
-            self._size_limit = default_limit(self.directory.path, used)
-        return self._size_limit
 
     # -- addresses ----------------------------------------------------------------------------------------
 
-    def name_of(self, ask: Callable[[], object]) -> str:
-        """The name that joblib gives to a call; `ask` looks it up, and is only listened to."""
-        self._of_thread.heard = None
-        self._of_thread.listening = True
+    @contextlib.contextmanager
+    def addressing(self, name: str) -> Iterator[None]:
+        """Take every call of this thread for the one whose entry has this name; else joblib's own hash names it."""
+        self._of_thread.name = name
         try:
-            ask()
+            yield
         finally:
-            self._of_thread.listening = False
-        return str(self._of_thread.heard)
+            self._of_thread.name = None
+
+    def _name(self, call_id: Sequence[str]) -> str:
+        return getattr(self._of_thread, "name", None) or call_id[-1]
 
     # -- items --------------------------------------------------------------------------------------------
 
     def contains_item(self, call_id: Sequence[str]) -> bool:
         """There is an entry and all of it is good; it is held for the `load_item` that follows."""
-        if getattr(self._of_thread, "listening", False):
-            self._of_thread.heard = call_id[-1]
-            return False
-        entry = self.entries.find(call_id[-1], verify=True) if self.directory.usable() else None
+        entry = self.entries.find(self._name(call_id), verify=True) if self.directory.usable() else None
         self._of_thread.found = entry
         return entry is not None
 
@@ -96,17 +89,18 @@ class EtgraphStoreBackend(StoreBackendBase):  # type: ignore[misc]  # joblib has
         Raises:
             KeyError: there is none.
         """
+        name = self._name(call_id)
         entry: Entry | None = getattr(self._of_thread, "found", None)
         self._of_thread.found = None
-        if entry is None or entry.name != call_id[-1]:
-            entry = self.entries.find(call_id[-1], verify=True) if self.directory.usable() else None
+        if entry is None or entry.name != name:
+            entry = self.entries.find(name, verify=True) if self.directory.usable() else None
         if entry is None:
-            raise KeyError(f"no cache entry {call_id[-1]}")
+            raise KeyError(f"no cache entry {name}")
         return entry
 
     def dump_item(self, call_id: Sequence[str], item: Contents, verbose: int = 1) -> None:
         """Keep what was made, if the disk takes it; `stored` has the entry, or None."""
-        self._of_thread.stored = self.entries.publish(call_id[-1], item) if self.directory.usable() else None
+        self._of_thread.stored = self.entries.publish(self._name(call_id), item) if self.directory.usable() else None
 
     def stored(self) -> Entry | None:
         """The entry of this thread's last `dump_item`."""
@@ -116,8 +110,7 @@ class EtgraphStoreBackend(StoreBackendBase):  # type: ignore[misc]  # joblib has
     def clear_item(self, call_id: Sequence[str]) -> None:
         """Remove one entry; its blobs go with the next sweep when no other entry refers to them."""
         if self.directory.usable():
-            with contextlib.suppress(OSError):
-                remove(self.entries.path(call_id[-1]))
+            self.entries.remove(self._name(call_id))
 
     def clear(self) -> None:
         """Remove all entries, blobs and notes. A build in progress stores its own again."""
@@ -180,11 +173,11 @@ class EtgraphStoreBackend(StoreBackendBase):  # type: ignore[misc]  # joblib has
 
     def get_item_info(self, call_id: Sequence[str]) -> dict[str, str]:
         """Where one entry lies."""
-        return {"location": str(self.entries.path(call_id[-1]))}
+        return {"location": str(self.entries.path(self._name(call_id)))}
 
     def get_metadata(self, call_id: Sequence[str]) -> dict[str, Any]:
         """What is said about an entry; its manifest has it."""
-        entry = self.entries.find(call_id[-1], verify=False) if self.directory.usable() else None
+        entry = self.entries.find(self._name(call_id), verify=False) if self.directory.usable() else None
         return dict(entry.about) if entry else {}
 
     def store_metadata(self, call_id: Sequence[str], metadata: Mapping[str, Any]) -> None:
@@ -196,10 +189,7 @@ class EtgraphStoreBackend(StoreBackendBase):  # type: ignore[misc]  # joblib has
 
     def get_items(self) -> list[Entry]:
         """All entries with a good manifest whose blobs are there."""
-        if not self.directory.usable():
-            return []
-        found = (self.entries.find(name, verify=False) for name in list(self.entries.names()))
-        return [entry for entry in found if entry is not None]
+        return self.entries.all()
 
     def create_location(self, location: str) -> None:
         """A private folder."""

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-import joblib
+from blake3 import blake3
 
 from etgraph.errors import UsageError
 from etgraph.store import sweep
-from etgraph.store.backend import EtgraphStoreBackend, contents
 from etgraph.store.blobs import Buffer, byte_pieces, check_digest
-from etgraph.store.entries import PUBLISHING, Contents
+from etgraph.store.directory import StoreDirectory
+from etgraph.store.entries import PUBLISHING, Contents, Entries
 from etgraph.store.entry import Entry
 from etgraph.store.files import tree_size
 from etgraph.store.records import Records
 from etgraph.store.settings import asked_limit, cache_directory
 
+if TYPE_CHECKING:
+    from etgraph.store.backend import EtgraphStoreBackend
+
 __all__ = ["Cache"]
 
 #: Seconds after which one no longer waits for another process that builds the same, and builds too.
 PATIENCE = 3600.0
-
-
-class _Miss(Exception):
-    """Nothing good is stored under the key."""
 
 
 class Cache:
@@ -51,26 +51,37 @@ class Cache:
     def __init__(self, directory: str | os.PathLike[str] | None = None, size_limit: int | str | None = None) -> None:
         self.directory: Path = cache_directory(directory)
         self._limit = asked_limit(size_limit)
-        # joblib appends a folder of its own to a str, not to a Path.
-        self._memory = joblib.Memory(
-            self.directory, backend="etgraph", verbose=0, backend_options={"size_limit": self._limit}
-        )
-        self._backend: EtgraphStoreBackend = self._memory.store_backend
-        self._contents = self._memory.cache(contents, ignore=["build"])
-        self._records = Records(self._backend.directory)
+        self._entries = Entries(StoreDirectory(self.directory), self._limit)
+        self._records = Records(self._entries.directory)
         self._held = threading.local()
-        # joblib's first call in a process is always a miss: it notes the text of the function then.
-        self._backend.name_of(lambda: self.lookup("etgraph"))
+
+    @functools.cached_property
+    def _memory(self) -> Any:
+        """The `joblib.Memory` through which everything is stored, limited and cleared.
+
+        What is only read does not need it: importing joblib takes as long as a whole run that reuses everything.
+        """
+        import joblib
+
+        import etgraph.store.backend  # noqa: F401  # registers itself
+
+        # joblib appends a folder of its own to a str, not to a Path.
+        return joblib.Memory(self.directory, backend="etgraph", verbose=0, backend_options={"entries": self._entries})
+
+    @property
+    def _backend(self) -> EtgraphStoreBackend:
+        backend: EtgraphStoreBackend = self._memory.store_backend
+        return backend
 
     @property
     def size_limit(self) -> int:
         """The limit in bytes."""
-        return self._backend.size_limit
+        return self._entries.limit()
 
     @property
     def problems(self) -> list[str]:
         """What went wrong and was survived, a sentence each, oldest first."""
-        return self._backend.directory.problems
+        return self._entries.directory.problems
 
     @property
     def nbytes(self) -> int:
@@ -79,12 +90,12 @@ class Cache:
 
     def note(self, problem: str) -> None:
         """Add to `problems`."""
-        self._backend.directory.problem(problem)
+        self._entries.directory.problem(problem)
 
     @property
     def usable(self) -> bool:
         """The directory can be read; made when it is not there. When not, `problems` says why."""
-        return self._backend.directory.usable()
+        return self._entries.directory.usable()
 
     # -- entries ------------------------------------------------------------------------------------------
 
@@ -93,11 +104,9 @@ class Cache:
 
         A damaged entry is set aside, noted in `problems`, and is none.
         """
-        try:
-            entry: Entry = self._contents(_checked_key(key), _miss)
-        except _Miss:
-            return None
-        return entry if entry.key == key else None
+        name = _name(key)
+        entry = self._entries.find(name, verify=True) if self.usable else None
+        return entry if entry is not None and entry.key == key else None
 
     def peek(self, key: str) -> Entry | None:
         """As `lookup`, but cheap: the manifest is verified now, the document and blobs when they are asked
@@ -107,8 +116,8 @@ class Cache:
         because without it the steps after it could not be found. Its `document` and `blob` raise `CacheEntryError`
         where they turn out damaged or gone.
         """
-        name = self._name(key)
-        entry = self._backend.entries.find(name, verify=False) if self.usable else None
+        name = _name(key)
+        entry = self._entries.find(name, verify=False) if self.usable else None
         if entry is None or entry.key != key:
             return None
         entry.touch()
@@ -137,8 +146,11 @@ class Cache:
         """
         pieces = {check_digest(digest): byte_pieces(content) for digest, content in blobs.items()}
         made = Contents(_checked_key(key), document, pieces, about)
-        self._contents.call(key, lambda: made)
-        return self._backend.stored()
+        from etgraph.store.backend import contents
+
+        with self._backend.addressing(_name(key)):
+            self._memory.cache(contents, ignore=["build"]).call(key, lambda: made)
+            return self._backend.stored()
 
     @contextlib.contextmanager
     def building(self, key: str, *, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
@@ -152,12 +164,12 @@ class Cache:
             key: of the entry to be built.
             on_wait: called once when another is building it, before waiting.
         """
-        name = self._name(key)
+        name = _name(key)
         held: set[str] = self._held.__dict__.setdefault("names", set())
         if name in held or not self.usable:
             yield
             return
-        directory = self._backend.directory
+        directory = self._entries.directory
         held.add(name)
         try:
             with contextlib.ExitStack() as stack:
@@ -175,11 +187,12 @@ class Cache:
 
     def entries(self) -> list[Entry]:
         """All entries, most recently used first; documents and blobs are verified when they are asked for."""
-        return sorted(self._backend.get_items(), key=lambda entry: entry.status.st_mtime_ns, reverse=True)
+        return sorted(self._entries.all(), key=lambda entry: entry.status.st_mtime_ns, reverse=True)
 
     def remove(self, key: str) -> None:
         """Forget one entry; blobs that no other entry refers to go with the next `prune` or sweep."""
-        self._backend.clear_item([self._name(key)])
+        if self.usable:
+            self._entries.remove(_name(key))
 
     def clear(self) -> None:
         """Remove everything that is cached. Other processes that use the cache meanwhile only miss."""
@@ -198,8 +211,8 @@ class Cache:
         """Check every byte of the cache; what is bad is set aside or removed, and reported."""
         if not self.usable:
             return sweep.VerifyReport(0, 0, 0, list(self.problems))
-        with self._backend.directory.locked("store", PUBLISHING):
-            return sweep.verify(self._backend.entries)
+        with self._entries.directory.locked("store", PUBLISHING):
+            return sweep.verify(self._entries)
 
     # -- notes --------------------------------------------------------------------------------------------
 
@@ -223,10 +236,6 @@ class Cache:
 
     # -- being a value ------------------------------------------------------------------------------------
 
-    def _name(self, key: str) -> str:
-        _checked_key(key)
-        return self._backend.name_of(lambda: self._contents.check_call_in_cache(key, _miss))
-
     def __reduce__(self) -> tuple[Any, ...]:
         return (Cache, (str(self.directory), self._limit))
 
@@ -234,8 +243,9 @@ class Cache:
         return f"Cache({str(self.directory)!r})"
 
 
-def _miss() -> NoReturn:
-    raise _Miss
+def _name(key: str) -> str:
+    """Return the name of the entry of a key."""
+    return str(blake3(_checked_key(key).encode()).hexdigest(length=16))
 
 
 def _checked_key(key: object) -> str:

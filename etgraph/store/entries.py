@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ from etgraph.store.blobs import SMALL, BlobDamaged, Blobs
 from etgraph.store.directory import StoreDirectory
 from etgraph.store.entry import Entry
 from etgraph.store.entry_file import encode, read_manifest
-from etgraph.store.files import Damaged, is_shortage, open_regular, reason
+from etgraph.store.files import Damaged, is_shortage, open_regular, reason, remove
 from etgraph.store.records import read_record, write_record
+from etgraph.store.settings import default_limit
 
 __all__ = ["Contents", "Entries"]
 
@@ -41,13 +42,19 @@ class Entries:
 
     Args:
         directory: where they lie.
-        limit: gives the size limit in bytes.
+        limit: the size limit in bytes; None for one from the free space, looked at once.
     """
 
-    def __init__(self, directory: StoreDirectory, limit: Callable[[], int]) -> None:
+    def __init__(self, directory: StoreDirectory, limit: int | None) -> None:
         self.directory = directory
         self.blobs = Blobs(directory)
-        self.limit = limit
+        self._limit = limit
+
+    def limit(self) -> int:
+        """The size limit in bytes."""
+        if self._limit is None:
+            self._limit = default_limit(self.directory.path, self.usage()[0] if self.directory.usable() else 0)
+        return self._limit
 
     def path(self, name: str) -> Path:
         """The file of an entry."""
@@ -57,6 +64,18 @@ class Entries:
         """The names of all entries, in order."""
         for folder in _listed(self.directory.path / "entries"):
             yield from _listed(self.directory.path / "entries" / folder)
+
+    def all(self) -> list[Entry]:
+        """All entries with a good manifest whose blobs are there."""
+        if not self.directory.usable():
+            return []
+        found = (self.find(name, verify=False) for name in list(self.names()))
+        return [entry for entry in found if entry is not None]
+
+    def remove(self, name: str) -> None:
+        """Remove one entry; its blobs go with the next sweep when no other entry refers to them."""
+        with contextlib.suppress(OSError):
+            remove(self.path(name))
 
     # -- finding ------------------------------------------------------------------------------------------
 

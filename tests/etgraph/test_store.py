@@ -157,18 +157,38 @@ def test_a_new_store_replaces_the_old(cache):
         cache.lookup("k").blob(digest_of(BIG))
 
 
-def test_it_goes_through_joblib(cache):
-    """Another `joblib.Memory` over the registered backend sees the entry and never calls the function."""
-    from etgraph.store.backend import contents
+def test_it_goes_through_joblib(cache, monkeypatch):
+    """`joblib.Memory` over the registered backend keeps, finds and clears the entries."""
+    from etgraph.store.backend import EtgraphStoreBackend, contents
 
-    cache.store("k", {"a": 1}, {}, about={"stage": "s"})
+    kept = []
+    dump = EtgraphStoreBackend.dump_item
+    monkeypatch.setattr(EtgraphStoreBackend, "dump_item", lambda self, *a, **o: (kept.append(a), dump(self, *a, **o)))
+    entry = cache.store("k", {"a": 1}, {}, about={"stage": "s"})
+    assert [item.key for _, item in kept] == ["k"]
     memory = joblib.Memory(cache.directory, backend="etgraph", verbose=0)
     memorized = memory.cache(contents, ignore=["build"])
-    assert memorized.check_call_in_cache("k", None)
-    assert memorized("k", pytest.fail).document == {"a": 1}
+    assert not memorized.check_call_in_cache("k", None)
+    with memory.store_backend.addressing(entry.name):
+        assert memorized.check_call_in_cache("k", None)
+        assert memory.store_backend.load_item(("contents", "")).document == {"a": 1}
     memory.clear(warn=False)
     assert cache.lookup("k") is None
     assert not list(cache.directory.rglob("*.pkl"))
+
+
+def test_what_is_only_read_does_not_import_joblib(cache):
+    """joblib brings numpy: together they take as long as a run that reuses everything."""
+    cache.store("k", {}, {}, about={})
+    code = """
+import sys
+from etgraph.store import Cache
+cache = Cache(sys.argv[1])
+assert cache.lookup("k").key == cache.peek("k").key == cache.entries()[0].key == "k" and cache.size_limit
+print({"joblib", "numpy"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code, cache.directory], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
 def test_joblib_does_not_empty_the_cache(cache, tmp_path, monkeypatch):

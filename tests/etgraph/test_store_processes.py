@@ -153,7 +153,7 @@ def test_sweeping_meanwhile_costs_at_most_a_miss(tmp_path):
 
     def swept_before(self, pieces, **options):
         written = real(self, pieces, **options)
-        if self is cache._backend.directory and not swept and b"key1" in written.read_bytes():
+        if self is cache._entries.directory and not swept and b"key1" in written.read_bytes():
             swept.append(other.prune(0))
         return written
 

@@ -45,10 +45,11 @@ def test_imports_neither_torch_nor_executorch(folder: Path, command: str, code: 
     assert done.stderr.splitlines()[-1] == "imported: []"
 
 
-def test_installed_command_answers(folder: Path) -> None:
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("etgraph")), "--version"], capture_output=True, text=True, check=True
-    )
+@pytest.mark.parametrize(
+    "command", [[str(Path(sys.executable).with_name("etgraph"))], [sys.executable, "-m", "etgraph"]]
+)
+def test_installed_command_answers(folder: Path, command: list[str]) -> None:
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("etgraph ")
 
 
