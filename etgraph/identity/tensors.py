@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -160,7 +161,6 @@ def hash_tensor(t: Any) -> str:
 
 
 def _feed(hasher: Any, t: Any) -> None:
-    torch = sys.modules["torch"]
     if t.numel() == 0:
         return
     if not _is_dense(t):
@@ -171,8 +171,11 @@ def _feed(hasher: Any, t: Any) -> None:
                 _feed(hasher, piece)
             return
         t = t.contiguous()
-    flat = t.as_strided((t.numel(),), (1,), t.storage_offset())
-    hasher.update(memoryview(flat.view(torch.uint8).numpy()))
+    # Not by numpy: a storage that numpy has seen cannot be resized any more, and this one is the caller's.
+    if t.untyped_storage().device.type != "cpu":
+        raise ValueError(f"a {type(t).__name__} without memory has no values")
+    memory = (ctypes.c_ubyte * (t.numel() * t.element_size())).from_address(t.data_ptr())
+    hasher.update(memoryview(memory).cast("B"))
 
 
 def _is_dense(t: Any) -> bool:

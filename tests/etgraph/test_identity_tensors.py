@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 
 from etgraph.identity import Undescribable, describe
+from etgraph.identity.tensors import hash_tensor
 
 
 def base() -> torch.Tensor:
@@ -192,3 +194,19 @@ def test_a_tensor_that_cannot_be_read_is_refused() -> None:
         describe(lazy.weight, "w")
     with pytest.raises(Undescribable, match="bare storage"):
         describe(torch.ones(2).untyped_storage())
+
+
+def test_a_tensor_that_was_described_can_still_be_resized() -> None:
+    tensor = torch.arange(6.0)
+    before = describe(tensor)
+    tensor.resize_(12)
+    tensor.resize_(6)
+    assert describe(tensor) == before
+
+
+def test_a_tensor_without_memory_is_not_read() -> None:
+    with FakeTensorMode():
+        fake = torch.ones(3)
+    assert "without values" in describe(fake).own
+    with pytest.raises(ValueError, match="without memory"):
+        hash_tensor(fake)
