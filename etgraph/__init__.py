@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from etgraph.many import Results
-    from etgraph.planner import Plan
+    from etgraph.planned import Plan
     from etgraph.recipes import Deferred, Recipe, Through
     from etgraph.registry import codec, recipe, recipe_adapter, recognizer, service, stage, target
     from etgraph.result import Result, Verification

@@ -12,7 +12,7 @@ from etgraph.job import Job
 from etgraph.lookup import get_recipe, get_target
 from etgraph.many import Results, run_targets
 from etgraph.memo import Memo, opened
-from etgraph.planner import Plan
+from etgraph.planned import Plan
 from etgraph.preparation import DEFAULT_RECIPE, Asked, calibration_of, needs_the_backend, planned
 from etgraph.registry import registry
 from etgraph.result import Result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from etgraph.planner import Plan
+    from etgraph.planned import Plan
 
 __all__ = ["explain", "to_dict", "to_dot", "to_mermaid"]
 

@@ -11,7 +11,7 @@ from etgraph.calibration import Calibration
 from etgraph.errors import UsageError
 from etgraph.held import Held
 from etgraph.memo import Memo
-from etgraph.planner import Plan
+from etgraph.planned import Plan
 from etgraph.registry import registry
 from etgraph.result import Result
 from etgraph.runner import OnEvent, StepRunner, execute

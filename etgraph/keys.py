@@ -29,7 +29,7 @@ from etgraph.errors import Undescribable, UsageError
 from etgraph.held import Held
 from etgraph.identity import Description, describe, describe_files_of, differences, toolchain
 from etgraph.owncode import describe_own_code
-from etgraph.planner import PlannedStep
+from etgraph.planned import PlannedStep
 from etgraph.recipes import Deferred
 from etgraph.registry import Codec, registry
 

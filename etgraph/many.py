@@ -13,7 +13,7 @@ from etgraph.held import Held
 from etgraph.job import Job
 from etgraph.keys import describe_option
 from etgraph.memo import Outcome
-from etgraph.planner import Plan, PlannedStep
+from etgraph.planned import Plan, PlannedStep
 from etgraph.preparation import Asked, needs_the_backend, planned
 from etgraph.result import Result
 from etgraph.runner import StepRunner

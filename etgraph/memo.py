@@ -14,7 +14,7 @@ from etgraph.errors import CacheEntryError, CacheMismatchError, Undescribable, U
 from etgraph.held import Held
 from etgraph.keys import Key, key_of, why_changed
 from etgraph.owncode import describe_own_code
-from etgraph.planner import PlannedStep
+from etgraph.planned import PlannedStep
 from etgraph.registry import registry
 from etgraph.store import Cache, Entry
 

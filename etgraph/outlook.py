@@ -10,7 +10,7 @@ from etgraph import api
 from etgraph.errors import UsageError
 from etgraph.held import Held
 from etgraph.memo import Memo, opened
-from etgraph.planner import Plan
+from etgraph.planned import Plan
 from etgraph.sources import hold
 
 __all__ = ["Foreseen", "outlook"]

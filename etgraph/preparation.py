@@ -12,7 +12,7 @@ from etgraph.errors import UsageError
 from etgraph.held import Held
 from etgraph.lookup import get_recipe, recipe_of
 from etgraph.memo import Memo
-from etgraph.planner import Plan, Request
+from etgraph.planned import Plan, Request
 from etgraph.recipes import Recipe, closest
 from etgraph.registry import registry
 from etgraph.targets import Target

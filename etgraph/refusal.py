@@ -13,7 +13,7 @@ from etgraph.recipes import Through
 
 if TYPE_CHECKING:
     from etgraph.graph import StageGraph
-    from etgraph.planner import Request
+    from etgraph.planned import Request
 
 __all__ = [
     "Reasons",

@@ -15,7 +15,7 @@ from etgraph.registry import registry
 if TYPE_CHECKING:
     # For types only: plugins that hand back a Verification load without the planner and the store.
     from etgraph.held import Held
-    from etgraph.planner import Plan
+    from etgraph.planned import Plan
     from etgraph.runner import Step
 
 __all__ = ["Result", "Verification"]

@@ -15,7 +15,7 @@ from etgraph.held import Held
 from etgraph.identity import describe
 from etgraph.memo import Outcome
 from etgraph.memory import PeakMemory
-from etgraph.planner import Plan, PlannedStep
+from etgraph.planned import Plan, PlannedStep
 from etgraph.recipes import evaluated
 from etgraph.registry import registry
 

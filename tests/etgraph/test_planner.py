@@ -6,7 +6,7 @@ from null_world import FLOWERING, PLAIN, null_world
 from etgraph import planner
 from etgraph.artifact import Kind, Provenance
 from etgraph.errors import PlanError, UsageError
-from etgraph.planner import Request
+from etgraph.planned import Request
 from etgraph.recipes import Recipe, Through
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from etgraph.artifact import Artifact, Kind
 from etgraph.held import Held
 from etgraph.keys import Key, key_of
-from etgraph.planner import PlannedStep, _marked_for_debug
+from etgraph.planned import PlannedStep
+from etgraph.planner import _marked_for_debug
 from etgraph.registry import registry
 
 
