@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Source,
     )
     from etgraph.declaration import Situation, Stage, at, progress, warn
+    from etgraph.delegation import BackendCheck, DelegationCheck, MethodCheck, Operator, Untaken
     from etgraph.errors import (
         ArtifactFileError,
         BackendUnavailableError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         UntrustedFileError,
         UsageError,
     )
+    from etgraph.looking import check
     from etgraph.many import Results
     from etgraph.planned import Plan
     from etgraph.recipes import Deferred, Recipe, Through
@@ -57,10 +59,12 @@ _HOMES = {
         "Prepared", "Quantized", "Source",
     ),
     "declaration": ("Situation", "Stage", "at", "progress", "warn"),
+    "delegation": ("BackendCheck", "DelegationCheck", "MethodCheck", "Operator", "Untaken"),
     "errors": (
         "ArtifactFileError", "BackendUnavailableError", "CacheMismatchError", "EtgraphError", "EtgraphWarning",
         "PlanError", "StageDeclarationError", "StageError", "UntrustedFileError", "UsageError",
     ),
+    "looking": ("check",),
     "many": ("Results",),
     "planner": ("Plan",),
     "recipes": ("Deferred", "Recipe", "Through"),
@@ -73,12 +77,13 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Artifact", "ArtifactFileError", "BackendUnavailableError", "Cache", "CacheMismatchError", "Deferred", "Edge",
-    "EdgeConfig", "EtgraphError", "EtgraphWarning", "Event", "Executorch", "Exported", "Inputs", "Kind", "Lowered",
-    "Module", "Needs", "Plan", "PlanError", "Prepared", "Quantized", "Recipe", "Result", "Results", "Situation",
-    "Source", "Stage", "StageDeclarationError", "StageError", "Step", "Target", "Through", "UntrustedFileError",
-    "UsageError", "Verification", "at", "codec", "detect", "fingerprint", "get_recipe", "load", "plan", "progress",
-    "recipe", "recipe_adapter", "recognizer", "run", "service", "stage", "target", "warn",
+    "Artifact", "ArtifactFileError", "BackendCheck", "BackendUnavailableError", "Cache", "CacheMismatchError",
+    "Deferred", "DelegationCheck", "Edge", "EdgeConfig", "EtgraphError", "EtgraphWarning", "Event", "Executorch",
+    "Exported", "Inputs", "Kind", "Lowered", "MethodCheck", "Module", "Needs", "Operator", "Plan", "PlanError",
+    "Prepared", "Quantized", "Recipe", "Result", "Results", "Situation", "Source", "Stage", "StageDeclarationError",
+    "StageError", "Step", "Target", "Through", "Untaken", "UntrustedFileError", "UsageError", "Verification", "at",
+    "check", "codec", "detect", "fingerprint", "get_recipe", "load", "plan", "progress", "recipe", "recipe_adapter",
+    "recognizer", "run", "service", "stage", "target", "warn",
 ]  # fmt: skip
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
 import operator
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import etgraph
@@ -15,10 +11,10 @@ from etgraph.artifact import Lowered
 from stages.support.programs import (
     OPERATOR_LIBRARIES,
     all_nodes,
-    copy_for_rewriting,
     delegates_of,
     namespace_of,
 )
+from stages.support.untaken import reasons_in_words
 
 
 def delegation_of(program: Any) -> dict[str, Any]:
@@ -58,86 +54,20 @@ def warn_of_nothing_taken(lowered: Lowered, partitioners: Mapping[str, Sequence[
         if not chosen:
             continue
         taken = {delegate.backend_id for delegate in delegates_of(lowered.methods[method])}
-        first = _backend_of(chosen[0])
+        first = backend_of(chosen[0])
         if taken and (first is None or first in taken):
             continue
         asked = chosen if not taken else chosen[:1]
         names = ", ".join(type(partitioner).__name__ for partitioner in asked)
         rest = "the whole method runs on portable kernels" if not taken else f"{', '.join(sorted(taken))} took parts"
-        why = "; ".join(_reasons(lowered.methods[method], asked))
+        why = "; ".join(reasons_in_words(lowered.methods[method], asked)) or "there is no operator to take"
         etgraph.warn(
-            f"method {method!r}: {names} took no node; {rest}. "
-            + (f"The reason given: {why}" if why else "No reason was given; `etgraph check` looks for one.")
+            f"method {method!r}: {names} took no node; {rest}. The reason: {why}. "
+            "`etgraph check` shows every operator with its reason and what would help"
         )
 
 
-def _backend_of(partitioner: Any) -> str | None:
+def backend_of(partitioner: Any) -> str | None:
+    """Return the id of the backend that a partitioner is for, where it says so before it is asked."""
     spec = getattr(partitioner, "delegation_spec", None)
     return getattr(spec, "backend_id", None)
-
-
-#: What upstream's partitioners write of nodes that they do not take (executorch 1.5), by XNNPACK, Vulkan, Core ML and
-#: Arm in their logs, by OpenVINO to stdout.
-_REASON = re.compile(
-    r"not partitioned because|Due to \[|Skipping op for|not supported|rejected|Overriding support", re.IGNORECASE
-)
-
-
-def _reasons(program: Any, partitioners: Sequence[Any]) -> list[str]:
-    """Ask partitioners again about what they left, and return what they say of it: three different things at most."""
-    with _heard() as said:
-        for partitioner in partitioners:
-            # A second opinion must not become a failure of its own.
-            with contextlib.suppress(Exception):
-                partitioner.partition(copy_for_rewriting(program))
-    unknown = [f"{type(one).__name__} knows no {name}" for one in partitioners for name in _unknown_to(one, program)]
-    reasons = [" ".join(line.split())[:200] for line in said if _REASON.search(line) and "placeholder" not in line]
-    return list(dict.fromkeys([*unknown, *reasons]))[:3]
-
-
-def _unknown_to(partitioner: Any, program: Any) -> list[str]:
-    """Return the operators for which a partitioner that goes by operator has no config: it says nothing of these."""
-    from executorch.exir.backend.canonical_partitioners.config_partitioner import (
-        ConfigerationBasedPartitioner,
-        format_target_name,
-    )
-
-    if not isinstance(partitioner, ConfigerationBasedPartitioner):
-        return []
-    names = [
-        node.target.__name__
-        for node in all_nodes(program)
-        if node.op == "call_function" and namespace_of(node.target) == "aten"
-    ]
-    return [
-        name for name in dict.fromkeys(names) if format_target_name(name) not in partitioner.target_partitioner_configs
-    ]
-
-
-@contextlib.contextmanager
-def _heard() -> Iterator[list[str]]:
-    """Collect what is logged at any level, and printed, and keep it from everybody else."""
-    said: list[str] = []
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            said.append(record.getMessage())
-
-    root, backends = logging.getLogger(), logging.getLogger("executorch.backends")
-    before = (root.handlers[:], root.level, backends.level, backends.propagate, logging.root.manager.disable)
-    printed = io.StringIO()
-    root.handlers[:] = [Listener(logging.DEBUG)]
-    root.setLevel(logging.DEBUG)
-    backends.setLevel(logging.DEBUG)
-    backends.propagate = True
-    logging.disable(logging.NOTSET)
-    try:
-        with contextlib.redirect_stdout(printed):
-            yield said
-    finally:
-        root.handlers[:] = before[0]
-        root.setLevel(before[1])
-        backends.setLevel(before[2])
-        backends.propagate = before[3]
-        logging.disable(before[4])
-        said.extend(printed.getvalue().splitlines())

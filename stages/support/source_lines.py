@@ -23,4 +23,5 @@ def line_of(stack_trace: str) -> str:
 
 def is_library(path: str) -> bool:
     """Whether a file belongs to Python or to what is installed, or is no file at all."""
-    return path.startswith(_LIBRARIES) or path.startswith("<")
+    # torch writes relative paths for the sizes that it inserts.
+    return path.startswith((*_LIBRARIES, "<", "torch/fx/"))
