@@ -50,12 +50,21 @@ def to_dict(plan: Plan) -> dict[str, Any]:
                 "subject": choice.subject,
                 "chosen": choice.chosen,
                 "reason": choice.reason,
-                "rejected": [{"stage": name, "reason": why} for name, why in choice.rejected],
+                "rejected": [
+                    {"stage": name, "produces": _leads_to(plan, choice.subject, name), "reason": why}
+                    for name, why in choice.rejected
+                ],
             }
             for choice in plan.choices
         ],
         "notes": list(plan.notes),
     }
+
+
+def _leads_to(plan: Plan, subject: str, stage: str) -> str:
+    """Return the kind that a stage gives from the kind that a choice is about; empty where it does not start there."""
+    kind = subject.removeprefix("from ")
+    return next((b for a, b, name in plan.graph.edges(keys=True) if (a, name) == (kind, stage)), "")
 
 
 def _edges(plan: Plan) -> list[tuple[str, str, str, bool]]:

@@ -32,6 +32,9 @@ class EtgraphError(Exception):
         super().__init__(problem)
         self.problem = problem
         self.hint = hint
+        #: The plan of the run that it ended, and what became of the steps before it; None and empty outside of a run.
+        self.plan: Any = None
+        self.steps: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.problem}\n  {self.hint}" if self.hint else self.problem
@@ -94,9 +97,6 @@ class StageError(EtgraphError):
         self.source_line = source_line
         #: What the stage was given, as the run held it; None where it is not known.
         self.last_good: Any = None
-        #: The plan of the run that it ended, and what became of the steps before it; None and empty outside of a run.
-        self.plan: Any = None
-        self.steps: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
         address = [f"stage {self.stage}"]

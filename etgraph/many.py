@@ -51,6 +51,16 @@ class Results(Mapping[str, Result]):
         """Target name to the error, for those that failed."""
         return {name: one for name, one in self.outcomes.items() if isinstance(one, EtgraphError)}
 
+    def report(self, path: Any, told: Any = None) -> Any:
+        """Write one report over all targets to a file, `.html`, `.md` or `.json`; return the path.
+
+        Args:
+            told: what is to be in it besides: target name to an `etgraph.report.Told`.
+        """
+        from etgraph.report import write_report
+
+        return write_report(self, path, told)
+
     def __repr__(self) -> str:
         shown = (
             f"{name}: {'failed' if isinstance(one, EtgraphError) else 'done'}" for name, one in self.outcomes.items()

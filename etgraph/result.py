@@ -110,6 +110,16 @@ class Result:
         """Write the artifact to a file, whole or not at all; return the path."""
         return self.artifact.save(path)
 
+    def report(self, path: Any, told: Any = None) -> Any:
+        """Write a report of the run to a file, `.html`, `.md` or `.json`; return the path.
+
+        Args:
+            told: what is to be in it besides, as an `etgraph.report.Told`: `Told(verification=result.verify())`.
+        """
+        from etgraph.report import write_report
+
+        return write_report(self, path, told)
+
     def verify(self, inputs: Any = None) -> Verification:
         """Execute the `.pte` on this host and compare it with the source program.
 

@@ -101,7 +101,8 @@ def execute(
         the last artifact, what became of each step, and the kept artifacts by kind.
 
     Raises:
-        StageError: a stage failed; `last_good` holds what it was given, `plan` the plan, `steps` what was finished.
+        StageError: a stage failed; `last_good` holds what it was given. Every error of etgraph's that ends a run has
+            the plan in `plan`, and in `steps` what was finished.
     """
     steps: list[Step] = []
     kept: dict[str, Artifact] = {}
@@ -113,7 +114,7 @@ def execute(
         with reporting(_passing_on(tell, index, total, planned)):
             try:
                 step, produced = _timed(planned, current, memo)
-            except StageError as error:
+            except EtgraphError as error:
                 error.plan, error.steps = plan, tuple(steps)
                 raise
         if step.outcome == "ran":

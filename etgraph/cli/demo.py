@@ -11,6 +11,7 @@ from etgraph.cli.job import Asked, prepare
 from etgraph.cli.outfile import output_path
 from etgraph.cli.output import reporting
 from etgraph.cli.plan import planned
+from etgraph.cli.report import ReportFile
 from etgraph.cli.resume import Dump
 from etgraph.cli.run import execute
 
@@ -46,7 +47,7 @@ def demo(
         output.say()
         output.say(planned(job).explain())
         output.say()
-        execute(output, job, file, Dump(None, "demo"), verify=True)
+        execute(output, job, file, Dump(None, "demo"), ReportFile(None, "demo"), verify=True)
         output.say()
         output.say("with a model of yours:")
         output.say("  from an exported program   etgraph run colleague.pt2 -o model.pte")

@@ -14,6 +14,7 @@ from etgraph.cli.job import Asked, prepare
 from etgraph.cli.outfile import check_writable, file_name
 from etgraph.cli.output import Output, seconds, size, table
 from etgraph.cli.progress import Progress
+from etgraph.cli.report import ReportFile
 from etgraph.errors import EtgraphError, UsageError
 
 if TYPE_CHECKING:
@@ -48,11 +49,12 @@ def folder(given: str | None) -> Path:
     return path
 
 
-def execute(output: Output, asked: Asked, into: Path, *, verify: bool) -> None:
+def execute(output: Output, asked: Asked, into: Path, page: ReportFile, *, verify: bool) -> None:
     """Run for every target, write what succeeded, and print one table.
 
     Raises:
-        typer.Exit: with 1 when a target failed, or its program is not what the source computes.
+        typer.Exit: with 1 when a target failed, its program is not what the source computes, or the report could not
+            be written.
     """
     import etgraph
 
@@ -62,6 +64,13 @@ def execute(output: Output, asked: Asked, into: Path, *, verify: bool) -> None:
     with Progress(output) as progress:
         results = etgraph.run(job.source, **job.arguments, on_event=progress)
     rows = [_row(output, results, name, into, asked, verify) for name in results]
+    told = {
+        row["target"]: page.told(
+            files={row["path"]: row["bytes"]} if row["path"] else {}, verification=row["verification"]
+        )
+        for row in rows
+    }
+    reported = page.write(output, results, {**told, "": page.told(output)})
     cells = [
         (
             row["target"],
@@ -78,7 +87,7 @@ def execute(output: Output, asked: Asked, into: Path, *, verify: bool) -> None:
         if row["error"]:
             output.note(f"error: {row['target']}: {row['error']}")
     output.document({"source": {"given": asked.reference.given, "kind": job.kind}, "targets": rows})
-    if any(row["outcome"] != "done" for row in rows):
+    if not reported or any(row["outcome"] != "done" for row in rows):
         raise typer.Exit(1)
 
 

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from etgraph.errors import EtgraphError, StageError
+from etgraph.words import counted, seconds, size
 
 __all__ = [
     "Output", "command_line", "counted", "invocation", "reader_left", "reason_lines", "reporting", "seconds", "size",
@@ -159,23 +160,6 @@ def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right: S
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
 
 
-def size(count: int) -> str:
-    """Show a number of bytes in decimal units, as disks and app stores count."""
-    from rich import filesize
-
-    return filesize.decimal(count)
-
-
 def reason_lines(reason: str) -> list[str]:
     """Split what is said of a step into lines: one for each part of its key that changed."""
     return re.split(r"; (?!it was )|\n\s*", reason)
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun: `1 node`, `1,024 nodes`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def seconds(value: float) -> str:
-    """Show a duration, at a precision that means something."""
-    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"

@@ -15,8 +15,9 @@ from etgraph.cli.outfile import dump_folder, output_path
 from etgraph.cli.output import Output, reason_lines, reporting, seconds, size, table
 from etgraph.cli.plan import planned, show_plan
 from etgraph.cli.progress import Progress
+from etgraph.cli.report import ReportFile
 from etgraph.cli.resume import Dump, add_resume_command
-from etgraph.errors import StageError, UsageError
+from etgraph.errors import EtgraphError, StageError, UsageError
 
 if TYPE_CHECKING:
     from etgraph.result import Result
@@ -68,6 +69,14 @@ def run(
             "than 1e-3 relative and 1e-4 absolute.",
         ),
     ] = False,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="Write a report, also of a run that fails: FILE.html for the eyes, .md, or .json.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and do nothing.")] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -83,6 +92,7 @@ def run(
       etgraph run net.py:model --to edge                       stops at model.edge.etg
       etgraph run model.edge.etg                               goes on from there
       etgraph run net.py:model --dump-stages stages            keeps every artifact on the way
+      etgraph run net.py:model --verify --report run.html      a page to look at
       etgraph run net.py:model --target ios-arm64-coreml-fp16 --target android-arm64-xnnpack-fp32 -o out
     """
     with reporting(as_json=as_json, quiet=quiet, verbose=verbose) as output:
@@ -106,9 +116,12 @@ def run(
                 f"--verify executes a .pte, and --to {to} stops before there is one",
                 hint="Leave --verify out, or go on with --to executorch.",
             )
+        if report is not None and dry_run:
+            raise UsageError("--report is about a run, and --dry-run runs nothing", hint="Leave one of them out.")
+        page = ReportFile(report, source)
         if len(asked.targets) > 1:
             many.refuse_single(asked, dump_stages=dump_stages, dry_run=dry_run)
-            many.execute(output, asked, many.folder(out), verify=verify)
+            many.execute(output, asked, many.folder(out), page, verify=verify)
             return
         file = output_path(out, asked.reference, to)
         if dry_run:
@@ -116,14 +129,14 @@ def run(
             output.say("nothing was run (--dry-run)")
             return
         dump = Dump(dump_folder(dump_stages) if dump_stages else None, asked.reference.stem)
-        execute(output, prepare(asked), file, dump, verify=verify)
+        execute(output, prepare(asked), file, dump, page, verify=verify)
 
 
-def execute(output: Output, job: Job, file: Path, dump: Dump, *, verify: bool) -> None:
+def execute(output: Output, job: Job, file: Path, dump: Dump, page: ReportFile, *, verify: bool) -> None:
     """Run a job, write its result, check it where asked, and print what became of it.
 
     Raises:
-        typer.Exit: with 1 when the result is not what the source computes.
+        typer.Exit: with 1 when the result is not what the source computes, or the report could not be written.
     """
     import etgraph
 
@@ -137,14 +150,18 @@ def execute(output: Output, job: Job, file: Path, dump: Dump, *, verify: bool) -
 
         try:
             result = etgraph.run(job.source, **job.arguments, on_event=on_event)
-        except StageError as error:
-            add_resume_command(error, job, file, dump)
+        except EtgraphError as error:
+            if isinstance(error, StageError):
+                add_resume_command(error, job, file, dump)
+            page.write_failure(output, error)
             raise
     target = job.arguments.get("target")
     outcome = verification.verify(output, result, target.snr if target is not None else None) if verify else None
     result.save(file)
+    files = {str(path): count for path, count in _written(result, file).items()}
+    reported = page.write(output, result, page.told(output, files=files, verification=outcome))
     show_result(output, job, result, file, dump, outcome)
-    if outcome is not None and outcome["passed"] is False:
+    if not reported or (outcome is not None and outcome["passed"] is False):
         raise typer.Exit(1)
 
 

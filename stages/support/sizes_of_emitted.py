@@ -120,5 +120,5 @@ def _named_data(program: Program, buffer: bytes, base: int) -> Iterator[Part]:
         by_segment.setdefault(named.segment_index, []).append(named.key)
     for index, keys in by_segment.items():
         users = [method for method, mine in blobs.items() if any(k.encode() in one for k in keys for one in mine)]
-        shown = keys[0] if len(keys[0]) <= 24 else f"{keys[0][:20]}..."
+        shown = keys[0] if len(keys[0]) <= 24 else keys[0][:8]
         yield _part(_only(users), "delegate weights", f"data {shown}", program.segments[index].size)

@@ -1,0 +1,66 @@
+"""`--report FILE`: a report of a run, also of one that failed, and never instead of its program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from etgraph.cli.output import Output, command_line
+from etgraph.errors import EtgraphError
+
+if TYPE_CHECKING:
+    from etgraph.many import Results
+    from etgraph.report import Told
+    from etgraph.result import Result
+
+__all__ = ["ReportFile"]
+
+
+class ReportFile:
+    """The file that a report goes to; does nothing where none was asked for.
+
+    Args:
+        given: `--report`.
+        source: SOURCE, as its user wrote it.
+
+    Raises:
+        UsageError: it cannot be written there, which is known before any work.
+    """
+
+    def __init__(self, given: str | None, source: str) -> None:
+        self.path: Path | None = None
+        self.source = source
+        if given is not None:
+            from etgraph.report import check_path
+
+            self.path = check_path(given)
+
+    def told(self, output: Output | None = None, **more: Any) -> Told:
+        """Return what the command line knows of a run; the warnings of `output` are part of it."""
+        from etgraph.report import Told
+
+        warnings = tuple(output.warnings) if output is not None else ()
+        return Told(source=self.source, command=command_line(), warnings=warnings, **more)
+
+    def write(self, output: Output, outcome: Result | Results, told: Told | Mapping[str, Told]) -> bool:
+        """Write it after a run, whose program is in its file by then; a warning and False where that fails."""
+        return self.path is None or self._written(output, outcome, told)
+
+    def write_failure(self, output: Output, error: EtgraphError) -> None:
+        """Write it for a run that failed; where that fails too, the failure of the run is what is told."""
+        if self.path is None or error.plan is None:
+            return
+        self._written(output, error, self.told(output))
+
+    def _written(self, output: Output, outcome: Any, told: Any) -> bool:
+        from etgraph.report import write_report
+
+        assert self.path is not None
+        try:
+            write_report(outcome, self.path, told)
+        except EtgraphError as error:
+            output.warn(f"the report could not be written: {error.problem}")
+            return False
+        output.note(f"report in {self.path}")
+        return True

@@ -1,0 +1,91 @@
+"""`etgraph run --report`: real runs, failures, several targets, and paths that cannot be written."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from pages import Page
+
+from .conftest import Etgraph
+
+
+def test_a_real_run_in_every_form(folder: Path, etgraph_cli: Etgraph) -> None:
+    answer = etgraph_cli("run", "net.py:make", "--verify", "--report", "run.html")
+    assert answer.code == 0, answer.err
+    assert "report in run.html" in answer.err
+    page = Page((folder / "run.html").read_text())
+    assert page.loaded() == []
+    for words in ("net.py:make", "Delegation", "XnnpackBackend", "Outputs against the source", "ok", "Size"):
+        assert words in page.text
+    assert "etgraph run net.py:make --verify --report run.html" in page.text
+    assert "etgraph inspect make.pte" in page.text
+    assert etgraph_cli("run", "net.py:make", "--report", "run.md").code == 0
+    assert "| torch_export | module → exported | reused |" in (folder / "run.md").read_text()
+    assert etgraph_cli("run", "net.py:make", "--report", "run.json", "--json").code == 0
+    (run,) = json.loads((folder / "run.json").read_text())["runs"]
+    assert run["files"] == [{"path": "make.pte", "bytes": (folder / "make.pte").stat().st_size}]
+    assert sum(part["bytes"] for part in run["sizes"]) == run["files"][0]["bytes"]
+    assert run["delegation"]["forward"]["backends"][0]["name"] == "XnnpackBackend"
+
+
+def test_a_failed_run_has_its_report_with_address_and_way_on(folder: Path, etgraph_cli: Etgraph) -> None:
+    answer = etgraph_cli("run", "net.py:broken", "--recipe", "portable", "--report", "run.html")
+    assert answer.code == 1
+    assert answer.err.startswith("report in run.html\nerror: stage to_edge")
+    said = " ".join(Page((folder / "run.html").read_text()).text)
+    assert "Failed at to_edge, method forward, node erfinv" in said
+    assert "return torch.erfinv(y)" in said
+    assert "To go on from the last good artifact" in said
+
+
+def test_a_path_that_cannot_be_written_is_refused_before_any_work(folder: Path, etgraph_cli: Etgraph) -> None:
+    for path, said in (("run.txt", ".txt is not one of"), ("no/run.html", "there is no folder no")):
+        answer = etgraph_cli("run", "net.py:make", "--report", path)
+        assert answer.code == 2
+        assert said in answer.err
+    answer = etgraph_cli("run", "net.py:make", "--report", "run.html", "--dry-run")
+    assert (answer.code, "--report is about a run" in answer.err) == (2, True)
+    assert not (folder / "make.pte").exists()
+
+
+def test_a_report_that_cannot_be_written_after_all_loses_no_program(
+    folder: Path, etgraph_cli: Etgraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder goes away while the run is under way."""
+    (folder / "pages").mkdir()
+    import etgraph.report
+
+    written = etgraph.report.write_report
+
+    def late(outcome, path, told):  # type: ignore[no-untyped-def]
+        os.rmdir(folder / "pages")
+        return written(outcome, path, told)
+
+    monkeypatch.setattr(etgraph.report, "write_report", late)
+    answer = etgraph_cli("run", "net.py:make", "--recipe", "portable", "--report", "pages/run.html")
+    assert answer.code == 1
+    assert "warning: the report could not be written: a report cannot be written to pages/run.html" in answer.err
+    assert "wrote make.pte" in answer.out
+    assert (folder / "make.pte").exists()
+
+
+def test_several_targets_are_one_report(folder: Path, etgraph_cli: Etgraph) -> None:
+    targets = ("--target", "linux-x86_64-xnnpack-fp32", "--target", "macos-arm64-xnnpack-fp32")
+    answer = etgraph_cli("run", "net.py:make", *targets, "--report", "run.json", "-o", "out", "--verify")
+    assert answer.code == 0, answer.err
+    document = json.loads((folder / "run.json").read_text())
+    assert [run["target"] for run in document["runs"]] == ["linux-x86_64-xnnpack-fp32", "macos-arm64-xnnpack-fp32"]
+    assert all(run["verification"]["passed"] for run in document["runs"])
+    assert [Path(run["files"][0]["path"]).parent.name for run in document["runs"]] == ["out", "out"]
+
+
+def test_edge_is_not_said_to_be_undelegated(folder: Path, etgraph_cli: Etgraph) -> None:
+    """Nothing is delegated yet at edge; that is no result."""
+    assert etgraph_cli("run", "net.py:make", "--to", "edge", "--report", "run.html").code == 0
+    page = Page((folder / "run.html").read_text())
+    assert "Delegation" not in page.text
+    assert "delegated" not in page.text
+    assert "Size" in page.text
