@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from etgraph.errors import EtgraphError, StageError, UsageError
-from etgraph.planner import Plan, PlannedStep
+from etgraph.planned import Plan, PlannedStep
 from etgraph.recipes import Deferred
 from etgraph.registry import registry
 
