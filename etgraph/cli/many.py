@@ -10,7 +10,7 @@ import typer
 
 from etgraph.cli import verification
 from etgraph.cli.delegation import share, taken
-from etgraph.cli.job import Asked, prepare
+from etgraph.cli.job import Asked, Job, prepare
 from etgraph.cli.outfile import check_writable, file_name
 from etgraph.cli.output import Output, seconds, size, table
 from etgraph.cli.progress import Progress
@@ -19,6 +19,7 @@ from etgraph.errors import EtgraphError, UsageError
 
 if TYPE_CHECKING:
     from etgraph.many import Results
+    from etgraph.report import Told
 
 __all__ = ["execute", "folder", "refuse_single"]
 
@@ -64,13 +65,7 @@ def execute(output: Output, asked: Asked, into: Path, page: ReportFile, *, verif
     with Progress(output) as progress:
         results = etgraph.run(job.source, **job.arguments, on_event=progress)
     rows = [_row(output, results, name, into, asked, verify) for name in results]
-    told = {
-        row["target"]: page.told(
-            files={row["path"]: row["bytes"]} if row["path"] else {}, verification=row["verification"]
-        )
-        for row in rows
-    }
-    reported = page.write(output, results, {**told, "": page.told(output)})
+    reported = page.path is None or page.write(output, results, _told(page, output, job, results, rows))
     cells = [
         (
             row["target"],
@@ -125,6 +120,21 @@ def _row(output: Output, results: Results, name: str, into: Path, asked: Asked, 
         "verification": found,
         "error": "its outputs differ from those of the source by more than is fit for its precision" if wrong else "",
     }
+
+
+def _told(page: ReportFile, output: Output, job: Job, results: Results, rows: list[dict[str, Any]]) -> dict[str, Told]:
+    """Return what a report says of each target besides, and under the empty name of all of them."""
+    targets = {target.name: target for target in job.arguments["target"]}
+    told = {}
+    for row in rows:
+        files = {row["path"]: row["bytes"]} if row["path"] else {}
+        outcome = results.outcomes[row["target"]]
+        if isinstance(outcome, EtgraphError):
+            told[row["target"]] = page.told()
+            continue
+        arguments = {"source": job.source, **job.arguments, "target": targets[row["target"]]}
+        told[row["target"]] = page.told_of(None, outcome, arguments, files=files, verification=row["verification"])
+    return {**told, "": page.told(output)}
 
 
 def _snr(name: str) -> float:

@@ -43,6 +43,25 @@ class ReportFile:
         warnings = tuple(output.warnings) if output is not None else ()
         return Told(source=self.source, command=command_line(), warnings=warnings, **more)
 
+    def told_of(self, output: Output | None, result: Result, arguments: Mapping[str, Any], **more: Any) -> Told:
+        """Return what the command line knows of a run, and why backends did not take what is left of its program.
+
+        Args:
+            arguments: those that `etgraph.run` was given, its source as `source`.
+        """
+        if self.path is None or not _something_is_left(result):
+            return self.told(output, **more)
+        import etgraph
+
+        unused = ("to", "path", "check_cache", "refresh")
+        try:
+            given = {name: value for name, value in arguments.items() if name not in unused}
+            check = etgraph.check(**given, elsewhere=False)
+        except Exception as error:
+            why = error.problem if isinstance(error, EtgraphError) else f"{type(error).__name__}: {error}"
+            return self.told(output, problems=[f"why backends left operators could not be told: {why}"], **more)
+        return self.told(output, check=check, **more)
+
     def write(self, output: Output, outcome: Result | Results, told: Told | Mapping[str, Told]) -> bool:
         """Write it after a run, whose program is in its file by then; a warning and False where that fails."""
         return self.path is None or self._written(output, outcome, told)
@@ -64,3 +83,10 @@ class ReportFile:
             return False
         output.note(f"report in {self.path}")
         return True
+
+
+def _something_is_left(result: Result) -> bool:
+    """Whether a lowered program has operators that none of its recipe's backends took."""
+    lowered = str(result.artifact.kind) in ("lowered", "executorch")
+    left = lowered and any(found["others"] for found in result.delegation.values())
+    return left and bool(result.plan.request.recipe.backends)

@@ -159,7 +159,8 @@ def execute(output: Output, job: Job, file: Path, dump: Dump, page: ReportFile, 
     outcome = verification.verify(output, result, target.snr if target is not None else None) if verify else None
     result.save(file)
     files = {str(path): count for path, count in _written(result, file).items()}
-    reported = page.write(output, result, page.told(output, files=files, verification=outcome))
+    told = page.told_of(output, result, {"source": job.source, **job.arguments}, files=files, verification=outcome)
+    reported = page.write(output, result, told)
     show_result(output, job, result, file, dump, outcome)
     if not reported or (outcome is not None and outcome["passed"] is False):
         raise typer.Exit(1)

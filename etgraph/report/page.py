@@ -10,6 +10,7 @@ from etgraph.pictures.bars import colours_of, draw_delegation
 from etgraph.pictures.treemap import SECTIONS, draw_sizes
 from etgraph.pictures.way import draw_way
 from etgraph.report.commands import commands_of
+from etgraph.report.findings import trace_of, why_of
 from etgraph.words import counted, percent, seconds, size
 
 __all__ = ["page_of"]
@@ -43,6 +44,8 @@ def _run(number: int, run: Mapping[str, Any]) -> dict[str, Any]:
         "refused": _refused(run["plan"]),
         "bars": [_bar(method, found, colours) for method, found in delegation.items()],
         "colours": colours,
+        "why": why_of(run["check"]),
+        "trace": trace_of(run["numerics"]),
         "treemap": draw_sizes(sizes),
         "parts": sizes[:_PARTS],
         "rest": {"count": len(sizes[_PARTS:]), "bytes": sum(part["bytes"] for part in sizes[_PARTS:])},

@@ -89,3 +89,28 @@ def test_edge_is_not_said_to_be_undelegated(folder: Path, etgraph_cli: Etgraph) 
     assert "Delegation" not in page.text
     assert "delegated" not in page.text
     assert "Size" in page.text
+
+
+MIXED = """
+import torch
+
+class Mixed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.fmod(self.head(x), 2.0)
+
+def make():
+    return Mixed().eval(), (torch.randn(2, 4),)
+"""
+
+
+def test_why_not_the_rest_is_in_the_report_where_something_is_left(folder: Path, etgraph_cli: Etgraph) -> None:
+    (folder / "mixed.py").write_text(MIXED)
+    assert etgraph_cli("run", "mixed.py:make", "--report", "run.html").code == 0
+    page = Page((folder / "run.html").read_text())
+    assert "Why not the rest" in page.text
+    assert any("aten.fmod" in text for text in page.text)
+    assert any("return torch.fmod(self.head(x), 2.0)" in text for text in page.text)
