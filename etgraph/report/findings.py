@@ -44,7 +44,7 @@ def _why_row(method: str, backend: str, group: Mapping[str, Any]) -> dict[str, A
         "backend": backend,
         "reason": group["reason"],
         "quoted": group["quoted"],
-        "operators": [f"{name} × {count}" if count > 1 else name for name, count in counts.most_common()],
+        "operators": [f"{name} x{count}" if count > 1 else name for name, count in counts.most_common()],
         "helps": group["helps"],
         "lines": lines[:_LINES],
         "more": len(lines[_LINES:]),

@@ -51,13 +51,13 @@ def test_why_backends_left_operators_is_a_table_with_source_lines_and_what_helps
     shown = page(run(), tmp_path, Told(check=checked()))
     said = " ".join(shown.text)
     assert "Why not the rest" in shown.text
-    assert "aten.sort.default × 3" in said
+    assert "aten.sort.default x3" in said
     assert "no kernel" in shown.text
     assert len(shown.of("q")) == 1
     assert f"What helps: {EVIL}" in said
     assert "This host's runtime has no kernel for aten.sort.default." in said
     markdown = write_report(run(), tmp_path / "r.md", Told(check=checked())).read_text()
-    assert "| forward | B | aten.sort.default × 3 | no kernel (what helps: &lt;script&gt;" in markdown
+    assert "| forward | B | aten.sort.default x3 | no kernel (what helps: &lt;script&gt;" in markdown
     assert "Nothing is left" in " ".join(page(run(), tmp_path, Told(check=checked(untaken=[]))).text)
 
 
