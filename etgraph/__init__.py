@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Quantized,
         Source,
     )
+    from etgraph.comparison import compare
     from etgraph.declaration import Situation, Stage, at, progress, warn
     from etgraph.delegation import BackendCheck, DelegationCheck, MethodCheck, Operator, Untaken
     from etgraph.errors import (
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     )
     from etgraph.looking import check
     from etgraph.many import Results
+    from etgraph.numerics import Comparison
     from etgraph.planned import Plan
     from etgraph.recipes import Deferred, Recipe, Through
     from etgraph.registry import codec, recipe, recipe_adapter, recognizer, service, stage, target
@@ -58,6 +60,7 @@ _HOMES = {
         "Artifact", "Edge", "EdgeConfig", "Executorch", "Exported", "Inputs", "Kind", "Lowered", "Module",
         "Prepared", "Quantized", "Source",
     ),
+    "comparison": ("compare",),
     "declaration": ("Situation", "Stage", "at", "progress", "warn"),
     "delegation": ("BackendCheck", "DelegationCheck", "MethodCheck", "Operator", "Untaken"),
     "errors": (
@@ -66,6 +69,7 @@ _HOMES = {
     ),
     "looking": ("check",),
     "many": ("Results",),
+    "numerics": ("Comparison",),
     "planner": ("Plan",),
     "recipes": ("Deferred", "Recipe", "Through"),
     "registry": ("codec", "recipe", "recipe_adapter", "recognizer", "service", "stage", "target"),
@@ -78,12 +82,13 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Artifact", "ArtifactFileError", "BackendCheck", "BackendUnavailableError", "Cache", "CacheMismatchError",
-    "Deferred", "DelegationCheck", "Edge", "EdgeConfig", "EtgraphError", "EtgraphWarning", "Event", "Executorch",
-    "Exported", "Inputs", "Kind", "Lowered", "MethodCheck", "Module", "Needs", "Operator", "Plan", "PlanError",
-    "Prepared", "Quantized", "Recipe", "Result", "Results", "Situation", "Source", "Stage", "StageDeclarationError",
+    "Comparison", "Deferred", "DelegationCheck", "Edge", "EdgeConfig", "EtgraphError", "EtgraphWarning", "Event",
+    "Executorch", "Exported", "Inputs", "Kind", "Lowered", "MethodCheck", "Module", "Needs", "Operator", "Plan",
+    "PlanError", "Prepared", "Quantized", "Recipe", "Result", "Results", "Situation", "Source", "Stage",
+    "StageDeclarationError",
     "StageError", "Step", "Target", "Through", "Untaken", "UntrustedFileError", "UsageError", "Verification", "at",
-    "check", "codec", "detect", "fingerprint", "get_recipe", "load", "plan", "progress", "recipe", "recipe_adapter",
-    "recognizer", "run", "service", "stage", "target", "warn",
+    "check", "codec", "compare", "detect", "fingerprint", "get_recipe", "load", "plan", "progress", "recipe",
+    "recipe_adapter", "recognizer", "run", "service", "stage", "target", "warn",
 ]  # fmt: skip
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from etgraph.artifact import Artifact
 from etgraph.errors import UsageError
+from etgraph.probe import chosen_inputs, precision_of
 from etgraph.registry import registry
 
 if TYPE_CHECKING:
     # For types only: plugins that hand back a Verification load without the planner and the store.
     from etgraph.held import Held
+    from etgraph.numerics import Comparison
     from etgraph.planned import Plan
     from etgraph.runner import Step
 
@@ -136,3 +138,21 @@ class Result:
             )
         verify: Callable[..., Verification] = registry.service("verify")
         return verify(self.artifact, self.source, inputs)
+
+    def compare(self, inputs: Any = None) -> Comparison:
+        """Compute the same inputs with the source and with the program at every kind of the way.
+
+        Intermediates are made again where they were released. `etgraph.compare` looks at every step, passes too.
+
+        Args:
+            inputs: as `example_inputs` of `etgraph.run`; the example inputs when not given, else random numbers.
+        """
+        made = {step.produces: step.stage for step in self.plan.steps}
+        stages = [
+            ("source", self.source),
+            *((stage, self[kind]) for kind, stage in made.items() if kind != self.held.kind),
+        ]
+        probe = chosen_inputs([artifact for _, artifact in stages], inputs)
+        snr = precision_of(self.plan.request.recipe.name)
+        found: Comparison = registry.service("compare")(stages, probe.samples, inputs=probe.words, snr=snr)
+        return found

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["execute", "folder", "refuse_single"]
 
 
-def refuse_single(asked: Asked, *, dump_stages: str | None, dry_run: bool) -> None:
+def refuse_single(asked: Asked, *, dump_stages: str | None, dry_run: bool, trace_numerics: bool = False) -> None:
     """Refuse flags that are about one way, where there are several."""
-    for flag, given in (("--dump-stages", dump_stages is not None), ("--dry-run", dry_run)):
+    flags = {"--dump-stages": dump_stages is not None, "--dry-run": dry_run, "--trace-numerics": trace_numerics}
+    for flag, given in flags.items():
         if given:
             raise UsageError(
                 f"{flag} is about one target, and {len(asked.targets)} were given",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from etgraph.cli import many, options, verification
+from etgraph.cli import many, numerics, options, verification
 from etgraph.cli.delegation import taken
 from etgraph.cli.job import Asked, Job, prepare
 from etgraph.cli.outfile import dump_folder, output_path
@@ -20,6 +20,7 @@ from etgraph.cli.resume import Dump, add_resume_command
 from etgraph.errors import EtgraphError, StageError, UsageError
 
 if TYPE_CHECKING:
+    from etgraph.numerics import Comparison
     from etgraph.result import Result
     from etgraph.runner import Event
 
@@ -77,6 +78,14 @@ def run(
             help="Write a report, also of a run that fails: FILE.html for the eyes, .md, or .json.",
         ),
     ] = None,
+    trace_numerics: Annotated[
+        bool,
+        typer.Option(
+            "--trace-numerics",
+            help="Compute the example inputs with the program at every kind on the way, and name the first node where "
+            "the numbers go wrong; exit 1 when they do.",
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and do nothing.")] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -93,6 +102,7 @@ def run(
       etgraph run model.edge.etg                               goes on from there
       etgraph run net.py:model --dump-stages stages            keeps every artifact on the way
       etgraph run net.py:model --verify --report run.html      a page to look at
+      etgraph run net.py:model --trace-numerics                names the node where numbers go wrong
       etgraph run net.py:model --target ios-arm64-coreml-fp16 --target android-arm64-xnnpack-fp32 -o out
     """
     with reporting(as_json=as_json, quiet=quiet, verbose=verbose) as output:
@@ -120,7 +130,7 @@ def run(
             raise UsageError("--report is about a run, and --dry-run runs nothing", hint="Leave one of them out.")
         page = ReportFile(report, source)
         if len(asked.targets) > 1:
-            many.refuse_single(asked, dump_stages=dump_stages, dry_run=dry_run)
+            many.refuse_single(asked, dump_stages=dump_stages, dry_run=dry_run, trace_numerics=trace_numerics)
             many.execute(output, asked, many.folder(out), page, verify=verify)
             return
         file = output_path(out, asked.reference, to)
@@ -129,27 +139,38 @@ def run(
             output.say("nothing was run (--dry-run)")
             return
         dump = Dump(dump_folder(dump_stages) if dump_stages else None, asked.reference.stem)
-        execute(output, prepare(asked), file, dump, page, verify=verify)
+        execute(output, prepare(asked), file, dump, page, verify=verify, trace_numerics=trace_numerics)
 
 
-def execute(output: Output, job: Job, file: Path, dump: Dump, page: ReportFile, *, verify: bool) -> None:
+def execute(
+    output: Output,
+    job: Job,
+    file: Path,
+    dump: Dump,
+    page: ReportFile,
+    *,
+    verify: bool,
+    trace_numerics: bool = False,
+) -> None:
     """Run a job, write its result, check it where asked, and print what became of it.
 
     Raises:
         typer.Exit: with 1 when the result is not what the source computes, or the report could not be written.
     """
     import etgraph
+    from etgraph.comparison import Trace
 
     if verify:
         verification.require_inputs(job.source, job.arguments)
     with Progress(output) as progress:
 
-        def on_event(event: Event) -> None:
+        def show(event: Event) -> None:
             progress(event)
             dump(event)
 
+        trace = Trace(show) if trace_numerics else None
         try:
-            result = etgraph.run(job.source, **job.arguments, on_event=on_event)
+            result = etgraph.run(job.source, **job.arguments, on_event=trace or show)
         except EtgraphError as error:
             if isinstance(error, StageError):
                 add_resume_command(error, job, file, dump)
@@ -158,16 +179,25 @@ def execute(output: Output, job: Job, file: Path, dump: Dump, page: ReportFile, 
     target = job.arguments.get("target")
     outcome = verification.verify(output, result, target.snr if target is not None else None) if verify else None
     result.save(file)
+    numbers = numerics.compare(output, trace, result, job) if trace is not None else None
     files = {str(path): count for path, count in _written(result, file).items()}
-    told = page.told_of(output, result, {"source": job.source, **job.arguments}, files=files, verification=outcome)
+    more = {"files": files, "verification": outcome, "numerics": numbers}
+    told = page.told_of(output, result, {"source": job.source, **job.arguments}, **more)
     reported = page.write(output, result, told)
-    show_result(output, job, result, file, dump, outcome)
-    if not reported or (outcome is not None and outcome["passed"] is False):
+    show_result(output, job, result, file, dump, outcome, numbers)
+    wrong = (outcome is not None and outcome["passed"] is False) or (numbers is not None and not numbers.within)
+    if wrong or not reported:
         raise typer.Exit(1)
 
 
 def show_result(
-    output: Output, job: Job, result: Result, file: Path, dump: Dump, outcome: dict[str, Any] | None
+    output: Output,
+    job: Job,
+    result: Result,
+    file: Path,
+    dump: Dump,
+    outcome: dict[str, Any] | None,
+    numbers: Comparison | None = None,
 ) -> None:
     """Print what a run did: the steps, the file, the check."""
     for problem in result.cache_problems:
@@ -192,6 +222,9 @@ def show_result(
         verification.show_verification(output, outcome)
         if outcome["passed"] is False:
             output.note(f"the outputs differ from those of {job.asked.reference.given}: see above")
+    if numbers is not None:
+        output.say()
+        output.say(str(numbers))
     output.document(
         {
             "source": {"given": job.asked.reference.given, "kind": job.kind},
@@ -205,6 +238,7 @@ def show_result(
             "host_problem": host_problem,
             "dumped": [str(path) for path in dump.files],
             "verification": outcome,
+            "numerics": numbers.to_json() if numbers is not None else None,
         }
     )
 

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from etgraph.cli.noise import runtime_log_hidden
 from etgraph.cli.output import Output, table
 from etgraph.errors import BackendUnavailableError, UsageError
+from etgraph.numerics import Tolerance
 
 if TYPE_CHECKING:
     from etgraph.result import Result, Verification
 
-__all__ = ["ABSOLUTE", "RELATIVE", "passes", "require_inputs", "show_verification", "verify"]
-
-#: An output is right when its largest error is within one of the two: relative to its largest value, or absolute.
-RELATIVE = 1e-3
-ABSOLUTE = 1e-4
-
-
-def passes(absolute: float, relative: float) -> bool:
-    """Whether the errors of one output are within tolerance; what is not finite never is."""
-    return math.isfinite(absolute) and (absolute <= ABSOLUTE or relative <= RELATIVE)
+__all__ = ["require_inputs", "show_verification", "verify"]
 
 
 def require_inputs(source: Any, arguments: Mapping[str, Any]) -> None:
@@ -56,6 +48,7 @@ def verify(output: Output, result: Result, snr: float | None = None) -> dict[str
 
 
 def _judged(found: Verification, wanted: float | None) -> dict[str, Any]:
+    tolerance = Tolerance(snr=wanted)
     methods: dict[str, dict[str, Any]] = {
         method: {
             "outputs": [
@@ -63,7 +56,7 @@ def _judged(found: Verification, wanted: float | None) -> dict[str, Any]:
                     "max_absolute_error": a,
                     "max_relative_error": r,
                     "snr": ratio,
-                    "passed": passes(a, r) or (wanted is not None and ratio >= wanted),
+                    "passed": tolerance.holds(a, r, ratio),
                 }
                 for a, r, ratio in zip(errors, found.relative[method], found.snr[method], strict=True)
             ],
@@ -74,7 +67,7 @@ def _judged(found: Verification, wanted: float | None) -> dict[str, Any]:
     return {
         "done": True,
         "passed": all(one["passed"] for method in methods.values() for one in method["outputs"]),
-        "tolerance": {"absolute": ABSOLUTE, "relative": RELATIVE, "snr": wanted},
+        "tolerance": asdict(tolerance),
         "methods": methods,
         "notes": list(found.notes),
     }

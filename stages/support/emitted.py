@@ -79,3 +79,13 @@ def _value(value: Any) -> dict[str, Any]:
             "dynamic": value.shape_dynamism.name != "STATIC",
         }
     return {"type": type(value).__name__.lower()}
+
+
+def buffers_with_start_value(pte: bytes, method: str) -> int:
+    """Count the values of a method that are written to and come with bytes to start from."""
+    from executorch.exir._serialize._program import deserialize_pte_binary
+
+    program = deserialize_pte_binary(pte).program
+    (plan,) = (plan for plan in program.execution_plan if plan.name == method)
+    tensors = [value.val for value in plan.values if isinstance(value.val, Tensor)]
+    return sum(1 for tensor in tensors if tensor.allocation_info is not None and tensor.data_buffer_idx > 0)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch.export import Dim, ExportedProgram
+from torch.export.graph_signature import ConstantArgument, InputKind
 from torch.utils import _pytree as pytree
 
 from etgraph.errors import UsageError
@@ -133,6 +134,18 @@ def _concrete(node: torch.fx.Node, method: str) -> Any:
     size = [_hint(one) for one in value.shape]
     stride = [_hint(one) for one in value.stride()]
     return torch.empty_strided(size, stride, dtype=value.dtype, device=value.device).zero_()
+
+
+def concrete_values(program: ExportedProgram, method: str) -> list[Any]:
+    """Return one value for each input of an exported program, of the dtypes and sizes that it was traced with."""
+    names = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
+    values = []
+    for node in program.graph.nodes:
+        spec = names.get(node.name) if node.op == "placeholder" else None
+        if spec is None or spec.kind is not InputKind.USER_INPUT:
+            continue
+        values.append(spec.arg.value if isinstance(spec.arg, ConstantArgument) else _concrete(node, method))
+    return values
 
 
 def _hint(size: Any) -> int:

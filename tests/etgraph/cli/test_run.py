@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from etgraph.cli.verification import passes
-
 from .conftest import Etgraph, check_golden, normalised
 
 #: The command line in a process of its own.
@@ -276,16 +274,6 @@ def test_program_of_a_backend_that_this_host_lacks_is_written_and_said_not_to_be
     assert "warning: not verified: this program needs CoreMLBackend" in answer.err
     assert "compared with the source" not in answer.out
     assert (folder / "make.pte").exists()
-
-
-def test_tolerance() -> None:
-    """Within 1e-3 of the largest value, or 1e-4 absolute; what is not finite is never right."""
-    assert passes(0.0, 0.0)
-    assert passes(5e-5, 1.0)
-    assert passes(0.5, 9e-4)
-    assert not passes(2e-4, 2e-3)
-    assert not passes(float("nan"), float("nan"))
-    assert not passes(float("inf"), 0.0)
 
 
 def test_wrong_result_exits_1_and_says_which_output(

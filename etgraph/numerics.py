@@ -1,0 +1,322 @@
+"""How far a program's numbers are from those that it should have: figures, tolerances, and what `compare` found."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = [
+    "ABSOLUTE", "QUANTIZED_SNR", "RELATIVE", "Comparison", "Gap", "NodeNumbers", "OutputNumbers", "StageNumbers",
+    "Suspect", "Tolerance",
+]  # fmt: skip
+
+#: A value is right when its largest error is within one of the two: relative to its largest value, or absolute.
+RELATIVE = 1e-3
+ABSOLUTE = 1e-4
+#: What a quantized program has to reach in dB where no target says more; that of the int8 targets.
+QUANTIZED_SNR = 20.0
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far one value is from another, the worst over samples.
+
+    Args:
+        absolute: the largest absolute error.
+        relative: that, relative to the largest value of the reference.
+        snr: ten times the logarithm of the reference's energy over the error's, in dB; infinite without an error.
+        cosine: cosine of the angle between the two.
+        argmax: share of rows (along the last dimension) whose largest element is at the same place; None where a row
+            has one element.
+    """
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    snr: float = math.inf
+    cosine: float = 1.0
+    argmax: float | None = None
+
+    def worst(self, other: Gap) -> Gap:
+        """Return the worse of the two, figure by figure."""
+        shares = [share for share in (self.argmax, other.argmax) if share is not None]
+        return Gap(
+            max(self.absolute, other.absolute),
+            max(self.relative, other.relative),
+            min(self.snr, other.snr),
+            min(self.cosine, other.cosine),
+            min(shares) if shares else None,
+        )
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What is still right: an absolute or a relative error within these, or a signal-to-noise ratio that reaches `snr`.
+
+    Args:
+        snr: in dB; None where only the errors count.
+    """
+
+    absolute: float = ABSOLUTE
+    relative: float = RELATIVE
+    snr: float | None = None
+
+    def holds(self, absolute: float, relative: float, snr: float = -math.inf) -> bool:
+        """Whether an error is within; what is not finite never is."""
+        if not math.isfinite(absolute):
+            return False
+        return absolute <= self.absolute or relative <= self.relative or (self.snr is not None and snr >= self.snr)
+
+    def holds_for(self, gap: Gap) -> bool:
+        """Whether a gap is within."""
+        return self.holds(gap.absolute, gap.relative, gap.snr)
+
+
+@dataclass(frozen=True)
+class OutputNumbers:
+    """One output of one method after one stage.
+
+    Args:
+        output: its position.
+        source: how far it is from that of the program that everything began with.
+        previous: how far it is from that of the stage before.
+        within: whether both are within tolerance.
+        note: of an output that is no tensor, what it is and that it was compared by equality.
+    """
+
+    method: str
+    output: int
+    source: Gap
+    previous: Gap
+    within: bool
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class StageNumbers:
+    """The outputs after one stage; `reason` says why there are none where the program could not be executed.
+
+    Args:
+        failed: its execution ends in an error, and is not merely impossible on this host.
+        stage: the stage that made the program; `source` for the first.
+        kind: the kind that it is at.
+        tolerance, step_tolerance: what was allowed against the source, and against the stage before.
+    """
+
+    stage: str
+    kind: str
+    outputs: tuple[OutputNumbers, ...] = ()
+    reason: str = ""
+    failed: bool = False
+    tolerance: Tolerance = Tolerance()
+    step_tolerance: Tolerance = Tolerance()
+
+    @property
+    def within(self) -> bool:
+        """Whether every output is within tolerance."""
+        return not self.failed and all(one.within for one in self.outputs)
+
+
+@dataclass(frozen=True)
+class NodeNumbers:
+    """One node after the first stage that leaves tolerance, compared with what computes the same before that stage.
+
+    Args:
+        node: its name; inside a delegate or a branch, after the name of that and a slash.
+        operator: what it calls, or `placeholder`.
+        counterpart: the node of the stage before; empty where there is none.
+        call: what it calls with which arguments, other nodes by name.
+        counterpart_call: the same of the counterpart; empty where it calls the same with the same plain values.
+        source_line: the line of the model that it comes from; empty where that is not known.
+        scale, zero_point: of a quantize or dequantize operator, its own; of another node, those that its output is
+            quantized with. One number, or the smallest and the largest of several channels.
+        gap: None where there is nothing to compare with.
+    """
+
+    method: str
+    node: str
+    operator: str
+    counterpart: str = ""
+    call: str = ""
+    counterpart_call: str = ""
+    source_line: str = ""
+    scale: tuple[float, ...] = ()
+    zero_point: tuple[float, ...] = ()
+    gap: Gap | None = None
+    within: bool | None = None
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """Where the numbers go wrong: the first bad node of the first stage that leaves tolerance.
+
+    Or one that is off inside of a program whose outputs are within tolerance all the same: on other inputs they may
+    not be. `masked` says so.
+
+    Args:
+        stage, kind: the stage, and the kind that it made.
+        method: the method.
+        words: what was found, in a sentence.
+        node: the node; None where the nodes agree and the fault lies elsewhere, or none can be looked at.
+    """
+
+    stage: str
+    kind: str
+    method: str
+    words: str
+    node: NodeNumbers | None = None
+    masked: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `etgraph.compare` found: outputs after every stage, and nodes where they first leave tolerance.
+
+    Args:
+        stages: in the order of the way; the first is what everything is compared with.
+        nodes: of the first stage that leaves tolerance, in the order in which they run.
+        suspects: the first bad node of each method that is wrong there.
+        inputs: which inputs it was computed on.
+        samples: method name to how many.
+        notes: what else a reader should know.
+    """
+
+    stages: tuple[StageNumbers, ...]
+    inputs: str
+    samples: Mapping[str, int]
+    nodes: tuple[NodeNumbers, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def within(self) -> bool:
+        """Whether every output of every stage is within tolerance."""
+        return all(stage.within for stage in self.stages)
+
+    @property
+    def first_bad(self) -> StageNumbers | None:
+        """The first stage that leaves tolerance."""
+        return next((stage for stage in self.stages if not stage.within), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as data that JSON can hold; figures that are not finite as text."""
+        data: dict[str, Any] = {"within": self.within, **asdict(self)}
+        data["samples"] = dict(self.samples)
+        data["stages"] = [
+            {**asdict(stage), "within": stage.within, "first_bad": stage is self.first_bad} for stage in self.stages
+        ]
+        plain: dict[str, Any] = _plain(data)
+        return plain
+
+    def __str__(self) -> str:
+        samples = sum(self.samples.values())
+        lines = [f"computed on {self.inputs} ({samples} sample{'' if samples == 1 else 's'})", *_stage_lines(self)]
+        for suspect in self.suspects:
+            lines += ["", *_suspect_lines(suspect)]
+        table = _node_lines(self.nodes, self.suspects)
+        lines += ["", *table] if table else []
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+# -- text ------------------------------------------------------------------------------------------------------------
+
+
+def _stage_lines(found: Comparison) -> list[str]:
+    rows = [("", "method", "output", "max error", "relative", "SNR dB", "cosine", "")]
+    kinds = [stage.kind for stage in found.stages]
+    for stage in found.stages:
+        if stage.reason:
+            continue
+        for one in stage.outputs:
+            far = not stage.tolerance.holds_for(one.source)
+            verdict = "ok" if one.within else "TOO LARGE" if far else "OFF BY THIS STAGE"
+            name = stage.kind if kinds.count(stage.kind) == 1 else stage.stage
+            rows.append((name, one.method, str(one.output), *_figures(one.source), verdict))
+    lines = _columns(rows, right=(2, 3, 4, 5, 6))
+    for stage in found.stages:
+        if stage.reason:
+            verb = "fails" if stage.failed else "not executed"
+            lines += textwrap.wrap(
+                f"{stage.kind} (by {stage.stage}) {verb}: {stage.reason}", 80, subsequent_indent="  "
+            )
+    told = dict.fromkeys(
+        f"output {one.output} of {one.method}: {one.note}" for s in found.stages for one in s.outputs if one.note
+    )
+    return [*lines, *told]
+
+
+def _figures(gap: Gap) -> tuple[str, str, str, str]:
+    snr = "inf" if gap.snr == math.inf else "-inf" if gap.snr == -math.inf else f"{gap.snr:.1f}"
+    return f"{gap.absolute:.1e}", f"{gap.relative:.1e}", snr, f"{gap.cosine:.5f}"
+
+
+def _suspect_lines(suspect: Suspect) -> list[str]:
+    what = "off inside, outputs within tolerance" if suspect.masked else "first bad"
+    lines = [f"{what}: {suspect.kind}, made by {suspect.stage}, method {suspect.method}"]
+    lines += textwrap.wrap(suspect.words, 80, initial_indent="  ", subsequent_indent="  ", break_long_words=False)
+    node = suspect.node
+    if node is None:
+        return lines
+    if node.source_line:
+        lines.append(f"  model source: {node.source_line}")
+    if node.counterpart_call:
+        lines += [f"  now:    {node.call}", f"  before: {node.counterpart_call}"]
+    if node.scale:
+        lines.append(f"  scale {_range(node.scale)}, zero point {_range(node.zero_point)}")
+    return lines
+
+
+def _range(values: tuple[float, ...]) -> str:
+    return " to ".join(f"{value:g}" for value in dict.fromkeys(values)) or "none"
+
+
+def _node_lines(nodes: Iterable[NodeNumbers], suspects: Iterable[Suspect], around: int = 5) -> list[str]:
+    """Lay out the nodes around each suspect; all of them are in the JSON form."""
+    chosen = [suspect.node for suspect in suspects]
+    listed = [
+        node for node in nodes if node.gap is not None and (node.operator[:11] != "placeholder" or node in chosen)
+    ]
+    wanted: set[int] = set()
+    for suspect in suspects:
+        at = next((i for i, node in enumerate(listed) if node == suspect.node), None)
+        if at is not None:
+            wanted.update(range(max(0, at - around), min(len(listed), at + around + 1)))
+    rows = [("node", "before", "max error", "SNR dB", "")]
+    for i in sorted(wanted):
+        node = listed[i]
+        assert node.gap is not None
+        figures = _figures(node.gap)
+        verdict = "ok" if node.within else "OFF"
+        first = " <- first" if any(node == suspect.node for suspect in suspects) else ""
+        rows.append((_short(node.node, 30), _short(node.counterpart, 22), figures[0], figures[2], verdict + first))
+    return _columns(rows, right=(2, 3)) if len(rows) > 1 else []
+
+
+def _short(name: str, width: int) -> str:
+    """Return the end of a name, by which names of nodes differ."""
+    last = name.rpartition("/")[2]
+    return last if len(last) <= width else f"..{last[2 - width :]}"
+
+
+def _columns(rows: Sequence[tuple[str, ...]], right: tuple[int, ...] = ()) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
