@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from etgraph.comparison import compare
     from etgraph.declaration import Situation, Stage, at, progress, warn
     from etgraph.delegation import BackendCheck, DelegationCheck, MethodCheck, Operator, Untaken
+    from etgraph.difference import Difference, ProgramChange
     from etgraph.errors import (
         ArtifactFileError,
         BackendUnavailableError,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
         UntrustedFileError,
         UsageError,
     )
-    from etgraph.looking import check
+    from etgraph.looking import check, diff
     from etgraph.many import Results
     from etgraph.numerics import Comparison
     from etgraph.planned import Plan
@@ -63,11 +64,12 @@ _HOMES = {
     "comparison": ("compare",),
     "declaration": ("Situation", "Stage", "at", "progress", "warn"),
     "delegation": ("BackendCheck", "DelegationCheck", "MethodCheck", "Operator", "Untaken"),
+    "difference": ("Difference", "ProgramChange"),
     "errors": (
         "ArtifactFileError", "BackendUnavailableError", "CacheMismatchError", "EtgraphError", "EtgraphWarning",
         "PlanError", "StageDeclarationError", "StageError", "UntrustedFileError", "UsageError",
     ),
-    "looking": ("check",),
+    "looking": ("check", "diff"),
     "many": ("Results",),
     "numerics": ("Comparison",),
     "planner": ("Plan",),
@@ -82,13 +84,13 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Artifact", "ArtifactFileError", "BackendCheck", "BackendUnavailableError", "Cache", "CacheMismatchError",
-    "Comparison", "Deferred", "DelegationCheck", "Edge", "EdgeConfig", "EtgraphError", "EtgraphWarning", "Event",
-    "Executorch", "Exported", "Inputs", "Kind", "Lowered", "MethodCheck", "Module", "Needs", "Operator", "Plan",
-    "PlanError", "Prepared", "Quantized", "Recipe", "Result", "Results", "Situation", "Source", "Stage",
-    "StageDeclarationError",
-    "StageError", "Step", "Target", "Through", "Untaken", "UntrustedFileError", "UsageError", "Verification", "at",
-    "check", "codec", "compare", "detect", "fingerprint", "get_recipe", "load", "plan", "progress", "recipe",
-    "recipe_adapter", "recognizer", "run", "service", "stage", "target", "warn",
+    "Comparison", "Deferred", "DelegationCheck", "Difference", "Edge", "EdgeConfig", "EtgraphError",
+    "EtgraphWarning", "Event", "Executorch", "Exported", "Inputs", "Kind", "Lowered", "MethodCheck", "Module",
+    "Needs", "Operator", "Plan", "PlanError", "Prepared", "ProgramChange", "Quantized", "Recipe", "Result",
+    "Results", "Situation", "Source", "Stage", "StageDeclarationError", "StageError", "Step", "Target", "Through",
+    "Untaken", "UntrustedFileError", "UsageError", "Verification", "at", "check", "codec", "compare", "detect",
+    "diff", "fingerprint", "get_recipe", "load", "plan", "progress", "recipe", "recipe_adapter", "recognizer",
+    "run", "service", "stage", "target", "warn",
 ]  # fmt: skip
 
 

@@ -64,6 +64,17 @@ def load_file(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
     return foreign.load_file(path, trust=trust)
 
 
+@etgraph.service("file_versions")
+def file_versions(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the versions that a file of etgraph's was written with; nothing for any other file."""
+    from etgraph import container
+
+    if not container.is_container(path):
+        return {}
+    versions = container.read(path, verify=False).document.get("debug", {}).get("versions", {})
+    return {str(name): str(version) for name, version in versions.items()}
+
+
 @etgraph.service("save_file")
 def save_file(artifact: Artifact, path: str | os.PathLike[str]) -> Path:
     """Write an artifact to a file, whole or not at all, in the form that its suffix names."""

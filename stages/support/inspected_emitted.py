@@ -11,7 +11,7 @@ from stages.support.runtime import runtime_of_host
 def describe(artifact: Executorch) -> dict[str, Any]:
     """Describe each method as the program states it; inputs and outputs of a `.pte` have positions, not names."""
     data = {name: sum(map(len, pieces)) for name, pieces in artifact.data_pieces.items()}
-    methods = {name: _method(about) for name, about in artifact.methods.items()}
+    methods = described_methods(artifact)
     return {
         "recognised_by": "the identifier of ExecuTorch's program format, ET12, in its header",
         "methods": methods,
@@ -20,6 +20,11 @@ def describe(artifact: Executorch) -> dict[str, Any]:
         "size": {"program": sum(map(len, artifact.pieces)), "data_files": data},
         "host": _host(methods),
     }
+
+
+def described_methods(artifact: Executorch) -> dict[str, dict[str, Any]]:
+    """Return what the program states of each method."""
+    return {name: _method(about) for name, about in artifact.methods.items()}
 
 
 #: What the schema of a `.pte` calls dtypes, in torch's words.

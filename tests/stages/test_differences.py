@@ -1,0 +1,218 @@
+"""`etgraph.diff`: each planted change is named, of every kind, and equal programs are equal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from models import made
+from torch import nn
+
+import etgraph
+
+INPUTS = (torch.randn(2, 4),)
+
+
+class Net(nn.Module):
+    """A network in which one thing at a time is changed."""
+
+    def __init__(self, low=-1.5, sine=True, width=4):
+        super().__init__()
+        torch.manual_seed(0)
+        self.low = low
+        self.sine = sine
+        self.first = nn.Linear(4, 4)
+        self.last = nn.Linear(4, width)
+
+    def forward(self, x):
+        x = torch.clamp(self.first(x), self.low, 2.0)
+        return self.last(torch.sin(x) if self.sine else torch.cos(x))
+
+
+def at(kind, model=None, inputs=INPUTS, recipe="xnnpack_fp32", **rest):
+    return etgraph.run(model or Net(), inputs, recipe, to=kind, **rest).artifact
+
+
+def changes(a, b, topic):
+    """Return what changed of one topic, and see that JSON and words hold it."""
+    found = etgraph.diff(a, b)
+    json.dumps(found.to_json(), allow_nan=False)
+    assert max(map(len, str(found).splitlines())) <= 160
+    return [(one.what, one.before, one.after) for one in found.about(topic)]
+
+
+@pytest.mark.parametrize("kind", ["exported", "edge", "lowered", "executorch"])
+def test_equal_programs_are_equal(kind):
+    found = etgraph.diff(at(kind, cache=False), at(kind, cache=False))
+    assert found.same
+    assert found.a.fingerprint == found.b.fingerprint != ""
+    assert "are equal" in str(found)
+
+
+@pytest.mark.parametrize("kind", ["exported", "edge", "lowered"])
+def test_a_changed_clamp_is_named_with_its_line_also_inside_of_a_delegate(kind):
+    found = etgraph.diff(at(kind), at(kind, Net(low=-1.0)))
+    (change,) = found.about("arguments")
+    assert (change.what, change.before, change.after) == ("aten.clamp.default min", "-1.5", "-1.0")
+    assert "test_differences.py:" in change.detail
+    assert "torch.clamp(self.first(x), self.low, 2.0)" in change.detail
+    assert {one.topic for one in found.changes} == {"arguments"}
+
+
+def test_a_changed_clamp_in_a_pte_is_a_constant_or_the_blob_of_its_delegate():
+    portable = changes(at("executorch", recipe="portable"), at("executorch", Net(-1.0), recipe="portable"), "arguments")
+    assert portable == [("aten::clamp.out 1", "-1.5", "-1.0")]
+    found = etgraph.diff(at("executorch"), at("executorch", Net(low=-1.0)))
+    (change,) = found.changes
+    assert (change.topic, change.what) == ("delegation", "delegate 0 of XnnpackBackend")
+
+
+@pytest.mark.parametrize("kind", ["exported", "edge", "lowered"])
+def test_operators_added_and_gone_are_counted(kind):
+    found = changes(at(kind), at(kind, Net(sine=False)), "operators")
+    assert found == [("aten.cos.default", None, 1), ("aten.sin.default", 1, None)]
+
+
+def test_operators_that_moved_into_a_delegate_are_named():
+    found = changes(at("edge"), at("lowered"), "delegation")
+    assert ("aten.clamp.default", "1 in portable kernels", "1 in XnnpackBackend") in found
+    back = changes(at("lowered"), at("edge"), "delegation")
+    assert ("aten.clamp.default", "1 in XnnpackBackend", "1 in portable kernels") in back
+
+
+@pytest.mark.parametrize("kind", ["module", "exported", "edge", "lowered"])
+def test_weights_are_compared_by_name(kind):
+    def moved(by):
+        model = Net()
+        with torch.no_grad():
+            model.first.weight[1, 2] += by
+        return at(kind, model)
+
+    (change,) = etgraph.diff(moved(0.0), moved(0.25)).about("weights")
+    assert change.what == "first.weight"
+    assert change.detail == "1 of 16 numbers, by at most 0.25"
+
+
+def test_weights_of_another_shape_are_told_apart_from_other_numbers():
+    found = changes(at("exported"), at("exported", Net(width=3)), "weights")
+    assert found == [
+        ("last.weight", "float32[4, 4]", "float32[3, 4]"),
+        ("last.bias", "float32[4]", "float32[3]"),
+    ]
+
+
+def test_a_nan_is_equal_to_itself_and_to_nothing_else():
+    def with_bias(value):
+        model = Net()
+        with torch.no_grad():
+            model.last.bias[0] = value
+        return at("exported", model)
+
+    assert etgraph.diff(with_bias(float("nan")), with_bias(float("nan"))).same
+    assert changes(with_bias(float("nan")), with_bias(1.0), "weights")
+
+
+def test_weights_of_a_pte_are_compared_by_content():
+    model = Net()
+    with torch.no_grad():
+        model.first.weight[1, 2] += 1
+    found = changes(at("executorch", recipe="portable"), at("executorch", model, recipe="portable"), "weights")
+    ((what, _, _),) = found
+    assert what.endswith("float32[4, 4]")
+
+
+@pytest.mark.parametrize("kind", ["exported", "edge", "executorch"])
+def test_inputs_outputs_and_ranges_are_compared(kind):
+    wide = (torch.randn(3, 4),)
+    inputs = changes(at(kind, recipe="portable"), at(kind, inputs=wide, recipe="portable"), "inputs")
+    assert [(a.rpartition(" ")[0], b.rpartition(" ")[0]) for _, a, b in inputs] != []
+    assert "[2, 4]" in inputs[0][1]
+    assert "[3, 4]" in inputs[0][2]
+    outputs = changes(at(kind, recipe="portable"), at(kind, inputs=wide, recipe="portable"), "outputs")
+    assert outputs == [("output 0", "float32[2, 4]", "float32[3, 4]")]
+
+
+def test_ranges_of_sizes_are_compared():
+    def ranging(limit):
+        return at("exported", dynamic_shapes={"x": {0: torch.export.Dim("batch", min=1, max=limit)}})
+
+    (found,) = changes(ranging(8), ranging(16), "inputs")
+    assert found[0] == "ranges of sizes"
+    assert found[1].endswith("from 1 to 8")
+    assert found[2].endswith("from 1 to 16")
+
+
+def test_options_that_a_program_was_made_with_are_compared():
+    edge = at("edge")
+    other = replace(edge, compile_config=replace(edge.compile_config, preserve_ops=("aten.hardswish.default",)))
+    found = changes(edge, other, "options")
+    assert ("EdgeCompileConfig preserve_ops", "none", "aten.hardswish.default") in found
+
+
+def test_constant_methods_are_compared_tensors_by_their_numbers():
+    def with_constants(**given):
+        return at("exported", constant_methods=given)
+
+    a, b = with_constants(width=4, table=torch.ones(2)), with_constants(width=5, table=torch.zeros(2))
+    found = changes(a, b, "options")
+    assert ("constant method width", "4", "5") in found
+    assert any(what == "constant method table" for what, _, _ in found)
+
+
+def test_methods_that_only_one_has_are_named():
+    model, inputs, rest = made("methods")
+    both = etgraph.run(model, inputs, "portable", to="edge", **rest).artifact
+    one = replace(both, methods={"encode": both.methods["encode"]})
+    assert changes(both, one, "methods") == [("decode", "", None)]
+
+
+@pytest.mark.parametrize(("a", "b"), [("module", "exported"), ("exported", "edge"), ("lowered", "executorch")])
+def test_programs_of_different_kinds_differ_and_say_so_first(a, b):
+    found = etgraph.diff(at(a), at(b))
+    assert found.changes[0].topic == "kind"
+    assert (found.changes[0].before, found.changes[0].after) == (a, b)
+    assert not found.about("weights")
+
+
+def test_two_pte_with_other_bytes_and_equal_meaning_say_where():
+    a = at("executorch", recipe="portable")
+    data = bytearray(a.buffer)
+    position = _padding(data)
+    data[position] ^= 1
+    found = etgraph.diff(a, replace(a, pieces=(bytes(data),)))
+    (change,) = found.changes
+    assert change.topic == "bytes"
+    assert change.after == "1 bytes differ"
+    assert f"first at byte {position:,}" in change.detail
+
+
+def _padding(data):
+    """Return the place of a byte between the program and its first segment, which nothing reads."""
+    from executorch.exir._serialize._program import _get_extended_header
+
+    header = _get_extended_header(bytes(data))
+    assert header.program_size < header.segment_base_offset
+    return header.segment_base_offset - 1
+
+
+def test_modules_are_compared_by_their_code():
+    class Other(Net):
+        def forward(self, x):
+            return self.last(self.first(x))
+
+    assert etgraph.diff(at("module"), at("module")).same
+    assert changes(at("module"), at("module", Other()), "code")
+    (found,) = changes(at("module"), at("module", Net(low=-1.0)), "code")
+    assert found[0].endswith(".low")
+    assert found[1:] == ("-1.5", "-1.0")
+
+
+def test_a_fingerprint_that_differs_is_never_called_equal(monkeypatch):
+    """Should something enter the fingerprint that is not compared, the two still differ."""
+    from etgraph.registry import registry
+
+    monkeypatch.setitem(registry.services, "differences", lambda a, b: ([], []))
+    found = etgraph.diff(at("edge"), at("edge", Net(low=-1.0)))
+    assert [change.what for change in found.changes] == ["fingerprint"]
