@@ -10,7 +10,7 @@ PYTEST_ARGS ?= -n auto
 BIN := $(VENV)/bin
 RUN := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: demo test test-all check bench clean
+.PHONY: demo test test-all check bench bench-quick clean
 
 demo: $(VENV)/.demo
 	$(BIN)/etgraph demo
@@ -27,8 +27,13 @@ check: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.test
+# About half an hour on a quiet machine; JSON and plots go to benchmarks/results.
+bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+# A few minutes, on small networks: to see that all of it works.
+bench-quick: $(VENV)/.bench
+	$(BIN)/python -m benchmarks --quick
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -44,4 +49,8 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.test: $(VENV)/.demo
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	touch $@

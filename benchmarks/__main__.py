@@ -1,23 +1,114 @@
-"""Ask every question and print one table; `python -m benchmarks small` to see quickly that they work."""
+"""Ask every question, print one table, write JSON and plots; or compare two such files.
+
+python -m benchmarks [--quick] [--only QUESTION] [--out FOLDER]
+python -m benchmarks compare OLD.json NEW.json
+python -m benchmarks table FILE.json [--markdown]
+"""
 
 from __future__ import annotations
 
+import argparse
 import importlib
+import json
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
 
-from benchmarks.common import Figure, show
+from benchmarks import plots
+from benchmarks.asking import Ask, say, write_json
+from benchmarks.figures import Answer
+from benchmarks.report import comparison, document, figures_of, head, markdown, table
 
-#: Modules of this package with a function `measure` that returns figures, quick ones first.
-QUESTIONS = ("planner", "startup", "warm", "iterate")
+#: Modules of this package with a function `measure`, quick ones first.
+QUESTIONS = ("planner", "startup", "fingerprint", "store", "warm", "iterate", "scale", "cold")
+RESULTS = Path(__file__).parent / "results"
 
 
-def main() -> None:
-    """Run them one after the other: two at a time would measure each other."""
-    figures: list[Figure] = []
-    for name in QUESTIONS:
-        print(f"-- {name}", flush=True)
-        figures += importlib.import_module(f"benchmarks.{name}").measure()
-    show(figures)
+def main() -> int:
+    """Do what the command line says; 0 done, 1 a figure lost what was wanted or a question failed, 2 wrong use."""
+    if sys.argv[1:2] == ["compare"]:
+        return _compare(sys.argv[2:])
+    if sys.argv[1:2] == ["table"]:
+        return _show(sys.argv[2:])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="small networks, one round: to see that all work")
+    parser.add_argument("--only", action="append", choices=QUESTIONS, help="ask this question; can be repeated")
+    parser.add_argument("--rounds", type=int, help="how often each way is measured, instead of what a script takes")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where JSON and plots go")
+    return _ask_all(parser.parse_args())
+
+
+def _ask_all(given: argparse.Namespace) -> int:
+    """Ask one question after the other: two at a time would measure each other."""
+    answer, failed, began = Answer(), [], time.perf_counter()
+    stem = time.strftime("%Y-%m-%d") + ("-quick" if given.quick else "")
+    path = given.out / f"{stem}.json"
+    for name in given.only or QUESTIONS:
+        say(f"-- {name}, after {(time.perf_counter() - began) / 60:.1f} min")
+        try:
+            answer.add(importlib.import_module(f"benchmarks.{name}").measure(Ask(given.quick, (), given.rounds)))
+        except Exception:
+            failed.append(name)
+            say(traceback.format_exc())
+        data = document(answer, quick=given.quick, failed=failed)
+        # After each: what was measured is kept if the next one is interrupted.
+        write_json(path, data)
+    print(f"{head(data)}\n\n{table(answer.figures)}\n\nwrote {path}")
+    try:
+        for drawn in plots.draw(data, given.out, stem):
+            print(f"wrote {drawn}")
+    except ImportError:
+        print(plots.MISSING)
+    if failed:
+        print(f"failed: {', '.join(failed)}; see above", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _compare(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks compare", description="What changed, figure by figure.")
+    parser.add_argument("old", type=Path)
+    parser.add_argument("new", type=Path)
+    given = parser.parse_args(arguments)
+    try:
+        text, lost = comparison(_read(given.old), _read(given.new))
+    except ValueError as error:
+        print(f"error: these cannot be compared: {error}", file=sys.stderr)
+        return 2
+    print(text)
+    return 1 if lost else 0
+
+
+def _show(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks table", description="The table of an earlier run.")
+    parser.add_argument("file", type=Path)
+    parser.add_argument(
+        "--markdown", action="store_true", help="the figures of which something is wanted, for a README"
+    )
+    given = parser.parse_args(arguments)
+    try:
+        data = _read(given.file)
+        figures = figures_of(data)
+    except ValueError as error:
+        print(f"error: {given.file.name}: {error}", file=sys.stderr)
+        return 2
+    print(markdown(figures) if given.markdown else f"{head(data)}\n\n{table(figures)}")
+    return 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text())
+    except OSError as error:
+        raise ValueError(f"{path.name} cannot be read: {error.strerror}") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path.name} is no JSON: {error}") from None
+    figures_of(data)
+    return data
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -96,7 +96,8 @@ def _distribution(entry: str) -> str | None:
     top = entry.split(".")[0]
     try:
         by_name = importlib.metadata.distribution(top)
-        if top in (by_name.read_text("top_level.txt") or "").split():
+        # Most have one of their own name; asking all that are installed takes as long as importing numpy.
+        if top in (by_name.read_text("top_level.txt") or "").split() or _records(by_name, entry):
             return f"{by_name.metadata['Name']} {by_name.version}"
     except importlib.metadata.PackageNotFoundError:
         pass
@@ -104,6 +105,14 @@ def _distribution(entry: str) -> str | None:
     if not owners:
         return None
     return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in sorted(set(owners)))
+
+
+def _records(distribution: importlib.metadata.Distribution, entry: str) -> bool:
+    """Whether a distribution that lists no top-level names has this file, or files in the folder of this name."""
+    if distribution.read_text("top_level.txt") is not None:
+        return False
+    record = "\n" + (distribution.read_text("RECORD") or "")
+    return f"\n{entry}/" in record or f"\n{entry}," in record
 
 
 @functools.lru_cache(maxsize=1)

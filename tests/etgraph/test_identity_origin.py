@@ -89,3 +89,26 @@ def test_a_wrapper_that_takes_a_librarys_name_is_still_the_users() -> None:
 
     assert mine.__module__ == "json"
     assert describe(mine).kind == "function"
+
+
+def test_a_distribution_is_found_by_its_own_name_without_asking_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """numpy and typing_extensions list no top-level names; their records of files say what is theirs."""
+    entries = {"executorch": "executorch", "numpy": "numpy", "typing_extensions.py": "typing_extensions"}
+    owners = {entry: origin._owners()[entry.split(".")[0]] for entry in entries}
+    origin._distribution.cache_clear()
+
+    def refuse() -> None:
+        raise AssertionError("all installed distributions were asked")
+
+    monkeypatch.setattr(origin, "_owners", refuse)
+    for entry, name in entries.items():
+        assert origin._distribution(entry) == f"{name} {importlib.metadata.version(name)}"
+        assert owners[entry] == [name]
+    origin._distribution.cache_clear()
+
+
+def test_a_name_alone_makes_nobody_the_owner() -> None:
+    """The files decide: a package that has the name of a distribution need not be in it."""
+    assert origin._records(importlib.metadata.distribution("numpy"), "numpy")
+    assert not origin._records(importlib.metadata.distribution("numpy"), "num")
+    assert not origin._records(importlib.metadata.distribution("typing_extensions"), "typing_extensions")

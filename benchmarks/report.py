@@ -1,0 +1,140 @@
+"""Figures as a table and as JSON, and two sets of them side by side."""
+
+from __future__ import annotations
+
+import datetime
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.figures import Answer, Figure
+from benchmarks.machine import in_words, load, machine, versions
+
+#: Of the form of the JSON; raised when an older reader would misread it.
+SCHEMA = 1
+_WIDTH = 56
+
+
+def document(answer: Answer, *, quick: bool, failed: Sequence[str] = ()) -> dict[str, Any]:
+    """Return everything that was measured, with when, where and with which versions."""
+    return {
+        "schema": SCHEMA,
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "quick": quick,
+        "machine": machine(),
+        "load": load(),
+        "versions": versions(),
+        "failed": list(failed),
+        "figures": [figure.as_json() for figure in answer.figures],
+        "series": [series.as_json() for series in answer.series],
+    }
+
+
+def figures_of(data: Mapping[str, Any]) -> list[Figure]:
+    """Return the figures of a document.
+
+    Raises:
+        ValueError: it is none, or one of another form.
+    """
+    if not isinstance(data, Mapping) or "figures" not in data:
+        raise ValueError("it holds no figures of these benchmarks")
+    if data.get("schema") != SCHEMA:
+        raise ValueError(f"it has the form {data.get('schema')}, and this program reads the form {SCHEMA}")
+    return [Figure.from_json(one) for one in data["figures"]]
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """Return figures as lines of text: what, median, spread, what is wanted and whether it is so; notes below each."""
+    lines = []
+    for question in dict.fromkeys(figure.question for figure in figures):
+        lines += ["", f"{question}"]
+        for figure in (one for one in figures if one.question == question):
+            lines += _rows(figure)
+    return "\n".join(lines[1:])
+
+
+def _rows(figure: Figure) -> list[str]:
+    words = textwrap.wrap(figure.what, _WIDTH)
+    low, high = figure.spread
+    spread = f"{number(low)} to {number(high)}" if len(figure.values) > 1 else ""
+    verdict = {True: "met", False: "MISSED", None: ""}[figure.met]
+    first = (
+        f"  {words[0]:<{_WIDTH}} {number(figure.median):>8} {figure.unit:<5} {spread:<17} {figure.wanted:<8} {verdict}"
+    )
+    return [first.rstrip(), *(f"    {word}" for word in words[1:]), *textwrap.wrap(
+        figure.note, 100, initial_indent="    ", subsequent_indent="    "
+    )]  # fmt: skip
+
+
+def number(value: float) -> str:
+    """Return a number with three digits that mean something."""
+    if value == 0 or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if abs(value) < 0.001:
+        return f"{value:.1e}"
+    digits = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1
+    return f"{value:.{digits}f}"
+
+
+def head(data: Mapping[str, Any]) -> str:
+    """Say when, where and with what figures were taken."""
+    tools = ", ".join(f"{name} {version}" for name, version in data["versions"].items() if version != "absent")
+    busy = f"; load at the end {data['load']}" if data.get("load") is not None else ""
+    small = "\nquick: small networks, one round; not for comparing" if data["quick"] else ""
+    return f"{data['date']}: {in_words(data['machine'])}{busy}\n{tools}{small}"
+
+
+def markdown(figures: Sequence[Figure]) -> str:
+    """Return the figures of which something is wanted as a table for a README."""
+    rows = ["| question | figure | median | spread | wanted | |", "|---|---|---:|---|---|---|"]
+    for figure in figures:
+        if figure.wanted:
+            low, high = figure.spread
+            spread = f"{number(low)} to {number(high)}" if len(figure.values) > 1 else "once"
+            wanted = figure.wanted.replace("<=", "at most").replace(">=", "at least").replace("<", "under")
+            rows.append(
+                f"| {figure.question} | {figure.what} | {number(figure.median)} {figure.unit} | {spread} | {wanted} "
+                f"| {'met' if figure.met else '**missed**'} |"
+            )
+    return "\n".join(rows)
+
+
+def comparison(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, bool]:
+    """Compare two documents, figure by figure.
+
+    A change counts where the two spreads do not touch. Returns the text, and whether a figure that was as wanted is
+    not so any more.
+
+    Raises:
+        ValueError: one of them holds no figures, or one is of quick runs and the other is not.
+    """
+    before = {(one.question, one.what): one for one in figures_of(old)}
+    after = {(one.question, one.what): one for one in figures_of(new)}
+    if old["quick"] != new["quick"]:
+        raise ValueError("one of them is of a quick run on small networks, and the other is not")
+    lines, lost = [], False
+    for key, now in after.items():
+        then = before.pop(key, None)
+        if then is None:
+            lines.append(f"  new    {_named(now)}: {number(now.median)} {now.unit}")
+            continue
+        broken = then.met is True and now.met is False
+        lost = lost or broken
+        lines.append(_compared(then, now) + (f"  no longer {now.wanted}" if broken else ""))
+    lines += [f"  gone   {_named(one)}" for one in before.values()]
+    elsewhere = [] if old["machine"] == new["machine"] else ["on another machine: compare ratios only"]
+    return "\n".join([f"old: {head(old)}", f"new: {head(new)}", *elsewhere, *lines]), lost
+
+
+def _compared(then: Figure, now: Figure) -> str:
+    apart = now.spread[0] > then.spread[1] or now.spread[1] < then.spread[0]
+    several = len(then.values) > 1 and len(now.values) > 1
+    word = "as was" if not apart else "higher" if now.median > then.median else "lower"
+    if apart and not several:
+        word += "?"
+    change = f"{(now.median / then.median - 1) * 100:+.1f}%" if then.median else ""
+    return f"  {word:<7}{_named(now)}: {number(then.median)} -> {number(now.median)} {now.unit} {change}".rstrip()
+
+
+def _named(figure: Figure) -> str:
+    return f"{figure.question}: {figure.what}"

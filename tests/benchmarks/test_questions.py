@@ -1,0 +1,89 @@
+"""Each script answers by itself; the real ones on the smallest networks."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import QUESTIONS
+from benchmarks.report import figures_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def ask(question, *arguments, expected=0):
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{question}", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert done.returncode == expected, done.stderr
+    return done
+
+
+def answered(question, folder, *arguments):
+    path = folder / "figures.json"
+    ask(question, "--quick", "--json", str(path), *arguments)
+    return {figure.what: figure for figure in figures_of(json.loads(path.read_text()))}
+
+
+def test_planning_is_measured_with_its_exponent(tmp_path):
+    figures = answered("planner", tmp_path, "--only", "chain")
+    assert [f"a chain of {n} stages" in figures for n in ("10", "100", "1,000")] == [True] * 3
+    assert any("power of the number of stages" in what for what in figures)
+    assert not any("ladder" in what for what in figures)
+
+
+def test_starting_is_measured_and_needs_no_torch(tmp_path):
+    figures = answered("startup", tmp_path, "--only", "list kinds", "--rounds", "1")
+    assert list(figures) == ["etgraph list kinds"]
+    assert figures["etgraph list kinds"].note == "torch not imported"
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_unknown_part_is_refused(question):
+    assert "nothing here is called nonsense" in ask(question, "--only", "nonsense", expected=1).stderr
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_each_script_says_what_it_answers(question):
+    help_text = ask(question, "--help").stdout
+    assert "?" in help_text
+    assert "--rounds" in help_text
+
+
+@pytest.mark.slow
+def test_a_real_way_is_measured_checked_and_compared(tmp_path):
+    figures = answered("cold", tmp_path, "--only", "vit_small/fp32")
+    time = figures["a small ViT fp32, etgraph / by hand: processor time"]
+    assert len(time.values) == 1
+    note = figures["a small ViT fp32, etgraph / by hand: wall"].note
+    assert note.startswith("byte for byte the .pte of the calls by hand; all executed: error at most")
+    share = figures["a small ViT fp32: etgraph's own share of its time"]
+    assert 0 < share.median < 50
+    assert 1 < figures["a small ViT fp32, executorch.export / by hand: peak memory"].median * 2 < 4
+
+
+@pytest.mark.slow
+def test_fingerprints_are_measured(tmp_path):
+    figures = answered("fingerprint", tmp_path)
+    assert figures["power of the number of nodes that it grows with"].median < 2
+
+
+@pytest.mark.slow
+def test_a_wrong_program_gives_no_figure(tmp_path):
+    """The check executes: a .pte of another model is found out."""
+    from benchmarks.processes import module
+
+    job = {"way": "by_hand", "network": "vit_small", "precision": "fp32", "out": str(tmp_path / "x.pte")}
+    module("child", job)
+    files = {"files": {"x": str(tmp_path / "x.pte")}}
+    assert module("pte_check", {"network": "vit_small", **files}).told["x"]["relative"] < 1e-3
+    other = {"network": "vit_small", "options": {"layer_norm_eps": 0.5}, **files}
+    assert module("pte_check", other).told["x"]["relative"] > 1e-3
