@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, overload
 
 from etgraph.artifact import Artifact, Kind, Source
-from etgraph.errors import UsageError
+from etgraph.declaration import warn
+from etgraph.errors import EtgraphError, UsageError
 from etgraph.job import Job
 from etgraph.lookup import get_recipe, get_target
 from etgraph.many import Results, run_targets
 from etgraph.memo import Memo, opened
 from etgraph.planned import Plan
 from etgraph.preparation import DEFAULT_RECIPE, Asked, calibration_of, needs_the_backend, planned
+from etgraph.records import check_path
 from etgraph.registry import registry
 from etgraph.result import Result
 from etgraph.runner import OnEvent
@@ -41,6 +44,8 @@ def run(
     keep: Collection[str] = (),
     on_event: OnEvent | None = None,
     trust: bool = False,
+    etrecord: str | os.PathLike[str] | None = None,
+    bundled: str | os.PathLike[str] | None = None,
 ) -> Result: ...
 @overload
 def run(
@@ -78,6 +83,8 @@ def run(
     keep: Collection[str] = (),
     on_event: OnEvent | None = None,
     trust: bool = False,
+    etrecord: str | os.PathLike[str] | None = None,
+    bundled: str | os.PathLike[str] | None = None,
 ) -> Result | Results:
     """Bring a program from the kind it is at to the kind asked for.
 
@@ -101,6 +108,8 @@ def run(
         keep: kinds whose artifacts stay in memory, for `result[kind]`.
         on_event: called with an `Event` as steps start, report progress and finish.
         trust: load a foreign file even if that may run code which is inside it.
+        etrecord: write the ETRecord of the run into this file; a failure to do so is a warning.
+        bundled: write the `.pte` with the example inputs and expected outputs into this `.bpte`; likewise.
 
     Returns:
         the outcome; for a list of targets a mapping from the name of each to its outcome, or to the error that it ended
@@ -112,6 +121,12 @@ def run(
     """
     _check_types(keep=keep, on_event=on_event, trust=trust)
     targets = _targets(recipe, target)
+    beside = {"etrecord": check_path("etrecord", etrecord, to), "bundled": check_path("bundled", bundled, to)}
+    if isinstance(targets, list) and any(beside.values()):
+        raise UsageError(
+            "etrecord and bundled name one file, and several targets make a program each",
+            hint="Use save_etrecord and save_bundled of each result.",
+        )
     store = opened(cache)
     held = hold(source, example_inputs, dynamic_shapes, constant_methods, trust=trust, cache=store)
     memo = Memo(store, refresh=refresh, check=check_cache) if store is not None else None
@@ -122,7 +137,18 @@ def run(
     made = planned(held, Asked(recipe, targets, to, path), calibration, memo)
     if targets is not None and needs_the_backend(made):
         targets.require()
-    return job.run(made)
+    return _with_files(job.run(made), beside["etrecord"], beside["bundled"])
+
+
+def _with_files(result: Result, etrecord: Path | None, bundled: Path | None) -> Result:
+    """Write what was asked for beside the program; the program is not lost when that fails."""
+    for path, save in ((etrecord, result.save_etrecord), (bundled, result.save_bundled)):
+        try:
+            if path is not None:
+                save(path)
+        except EtgraphError as error:
+            warn(f"{path} was not written: {error.problem}")
+    return result
 
 
 def _check_types(*, keep: Any = (), on_event: Any = None, trust: Any = False) -> None:

@@ -264,11 +264,14 @@ class Executorch(Artifact, kind="executorch"):
         pieces: the `.pte`, in order.
         data_pieces: file name (with `.ptd`) to that file's bytes in pieces.
         debug: `debug_handle_map`, `delegate_map` and `instruction_id_to_num_outs_map` of the emitter.
+        expected_outputs: of a bundled program, method name to the outputs that are expected for each of its example
+            inputs. Kept in a `.bpte` alone; no part of what the program is.
     """
 
     pieces: Sequence[bytes | memoryview]
     data_pieces: Mapping[str, Sequence[bytes | memoryview]] = field(default_factory=_empty)
     debug: Mapping[str, Any] = field(default_factory=_empty)
+    expected_outputs: Mapping[str, tuple[tuple[Any, ...], ...]] = field(default_factory=_empty)
 
     @property
     def buffer(self) -> bytes:

@@ -31,10 +31,13 @@ class Asked:
     to: str
     path: str
 
-    def chosen(self) -> Recipe:
-        """Return the recipe that is meant."""
+    def chosen(self, start: str) -> Recipe:
+        """Return the recipe that is meant for a program at a kind."""
         if self.target is not None:
             return recipe_of(self.target)
+        if self.recipe is None and start == "executorch":
+            # A finished program: nothing is left for a recipe to say.
+            return get_recipe("portable")
         return get_recipe(DEFAULT_RECIPE if self.recipe is None else self.recipe)
 
 
@@ -53,7 +56,7 @@ def planned(held: Held, asked: Asked, calibration: Calibration, memo: Memo | Non
         provenance=held.provenance,
         passed=held.passed,
         goal=_kind_named(asked.to),
-        recipe=asked.chosen(),
+        recipe=asked.chosen(held.kind),
         path=asked.path,
         supplied={"calibration_inputs": calibration},
         in_hand=held.artifact,

@@ -122,6 +122,22 @@ class Result:
 
         return write_report(self, path, told)
 
+    def save_etrecord(self, path: Any) -> Any:
+        """Write the ETRecord that belongs to the `.pte`, for ExecuTorch's developer tools; return the path."""
+        from etgraph.records import save_etrecord
+
+        return save_etrecord(self, path)
+
+    def save_bundled(self, path: Any, inputs: Any = None) -> Any:
+        """Write the `.pte` with inputs and expected outputs as a `.bpte`; return the path.
+
+        Args:
+            inputs: as `example_inputs` of `etgraph.run`; the example inputs when not given.
+        """
+        from etgraph.records import save_bundled
+
+        return save_bundled(self, path, inputs)
+
     def verify(self, inputs: Any = None) -> Verification:
         """Execute the `.pte` on this host and compare it with the source program.
 

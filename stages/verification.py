@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ def verify(program: Executorch, source: Artifact, inputs: Any = None) -> Verific
         BackendUnavailableError: this host's runtime lacks a backend or a kernel that the program needs.
         UsageError: there is nothing to compare with, or no inputs to do it on.
     """
+    if isinstance(source, Executorch) and source.expected_outputs and inputs is None:
+        return _verified_by_bundle(source)
     if isinstance(source, Executorch | Prepared):
         raise UsageError(
             f"the run began with a program at {source.kind}, so there is nothing to compare its outputs with",
@@ -34,9 +37,7 @@ def verify(program: Executorch, source: Artifact, inputs: Any = None) -> Verific
 
     samples = _samples(program, source, inputs)
     check_host(program)
-    errors: dict[str, tuple[float, ...]] = {}
-    relative: dict[str, tuple[float, ...]] = {}
-    snr: dict[str, tuple[float, ...]] = {}
+    found: dict[str, list[list[Gap]]] = {}
     notes: list[str] = []
     runner = InRuntime(program)
     evaluating = any(
@@ -44,18 +45,39 @@ def verify(program: Executorch, source: Artifact, inputs: Any = None) -> Verific
     )
     for method, given in samples.items():
         reference = in_python(source, method, eval_mode=evaluating)
-        gaps = [_compared(method, sample, reference, runner, notes) for sample in given]
-        worst = gaps[0]
-        for others in gaps[1:]:
-            worst = [one.worst(other) for one, other in zip(worst, others, strict=True)]
-        errors[method] = tuple(gap.absolute for gap in worst)
-        relative[method] = tuple(gap.relative for gap in worst)
-        snr[method] = tuple(gap.snr for gap in worst)
+        found[method] = [_compared(method, sample, reference, runner, notes) for sample in given]
+    return _verification(found, notes)
+
+
+def _verified_by_bundle(program: Executorch) -> Verification:
+    """Compare a bundled program with the outputs that it brings for its own inputs."""
+    from stages.support.executing import InRuntime
+    from stages.support.gaps import gap_between
+    from stages.support.runtime import check_host
+
+    check_host(program)
+    runner = InRuntime(program)
+    found = {
+        method: [
+            [gap_between(got, wanted) for got, wanted in zip(runner(method, sample), outputs, strict=True)]
+            for sample, outputs in zip(program.example_inputs[method], expected, strict=True)
+        ]
+        for method, expected in program.expected_outputs.items()
+    }
+    return _verification(found, ["compared with the outputs that the bundled program brings"])
+
+
+def _verification(found: Mapping[str, list[list[Gap]]], notes: list[str]) -> Verification:
+    """Take the worst of each output over the samples."""
+    worst = {
+        method: [functools.reduce(lambda one, other: one.worst(other), column) for column in zip(*gaps, strict=True)]
+        for method, gaps in found.items()
+    }
     return Verification(
-        errors,
-        relative=relative,
-        snr=snr,
-        samples={method: len(given) for method, given in samples.items()},
+        {method: tuple(gap.absolute for gap in gaps) for method, gaps in worst.items()},
+        relative={method: tuple(gap.relative for gap in gaps) for method, gaps in worst.items()},
+        snr={method: tuple(gap.snr for gap in gaps) for method, gaps in worst.items()},
+        samples={method: len(gaps) for method, gaps in found.items()},
         notes=tuple(dict.fromkeys(notes)),
     )
 

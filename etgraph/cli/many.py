@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from etgraph.cli import verification
+from etgraph.cli.beside import NOTHING, Beside
 from etgraph.cli.delegation import share, taken
 from etgraph.cli.job import Asked, Job, prepare
 from etgraph.cli.outfile import check_writable, file_name
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["execute", "folder", "refuse_single"]
 
 
-def refuse_single(asked: Asked, *, dump_stages: str | None, dry_run: bool, trace_numerics: bool = False) -> None:
+def refuse_single(
+    asked: Asked, *, dump_stages: str | None, dry_run: bool, trace_numerics: bool = False, beside: Beside = NOTHING
+) -> None:
     """Refuse flags that are about one way, where there are several."""
     flags = {"--dump-stages": dump_stages is not None, "--dry-run": dry_run, "--trace-numerics": trace_numerics}
+    flags.update({f"--{name}": True for name in beside.files()})
     for flag, given in flags.items():
         if given:
             raise UsageError(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from etgraph.cli import many, numerics, options, verification
+from etgraph.cli.beside import NOTHING, Beside
 from etgraph.cli.delegation import taken
 from etgraph.cli.job import Asked, Job, prepare
 from etgraph.cli.outfile import dump_folder, output_path
@@ -86,6 +89,16 @@ def run(
             "the numbers go wrong; exit 1 when they do.",
         ),
     ] = False,
+    etrecord: Annotated[
+        str | None,
+        typer.Option("--etrecord", metavar="FILE", help="Write the ETRecord of the .pte, for ExecuTorch's Inspector."),
+    ] = None,
+    bundled: Annotated[
+        str | None,
+        typer.Option(
+            "--bundled", metavar="FILE.bpte", help="Write the .pte with the example inputs and the expected outputs."
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and do nothing.")] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -129,8 +142,11 @@ def run(
         if report is not None and dry_run:
             raise UsageError("--report is about a run, and --dry-run runs nothing", hint="Leave one of them out.")
         page = ReportFile(report, source)
+        beside = Beside.read(etrecord, bundled, to)
         if len(asked.targets) > 1:
-            many.refuse_single(asked, dump_stages=dump_stages, dry_run=dry_run, trace_numerics=trace_numerics)
+            many.refuse_single(
+                asked, dump_stages=dump_stages, dry_run=dry_run, trace_numerics=trace_numerics, beside=beside
+            )
             many.execute(output, asked, many.folder(out), page, verify=verify)
             return
         file = output_path(out, asked.reference, to)
@@ -139,7 +155,7 @@ def run(
             output.say("nothing was run (--dry-run)")
             return
         dump = Dump(dump_folder(dump_stages) if dump_stages else None, asked.reference.stem)
-        execute(output, prepare(asked), file, dump, page, verify=verify, trace_numerics=trace_numerics)
+        execute(output, prepare(asked), file, dump, page, verify=verify, trace_numerics=trace_numerics, beside=beside)
 
 
 def execute(
@@ -151,6 +167,7 @@ def execute(
     *,
     verify: bool,
     trace_numerics: bool = False,
+    beside: Beside = NOTHING,
 ) -> None:
     """Run a job, write its result, check it where asked, and print what became of it.
 
@@ -179,14 +196,15 @@ def execute(
     target = job.arguments.get("target")
     outcome = verification.verify(output, result, target.snr if target is not None else None) if verify else None
     result.save(file)
+    written = beside.write(output, result)
     numbers = numerics.compare(output, trace, result, job) if trace is not None else None
     files = {str(path): count for path, count in _written(result, file).items()}
     more = {"files": files, "verification": outcome, "numerics": numbers}
     told = page.told_of(output, result, {"source": job.source, **job.arguments}, **more)
     reported = page.write(output, result, told)
-    show_result(output, job, result, file, dump, outcome, numbers)
+    show_result(output, job, result, file, dump, outcome, numbers, written)
     wrong = (outcome is not None and outcome["passed"] is False) or (numbers is not None and not numbers.within)
-    if wrong or not reported:
+    if wrong or not reported or len(written) < len(beside.files()):
         raise typer.Exit(1)
 
 
@@ -198,6 +216,7 @@ def show_result(
     dump: Dump,
     outcome: dict[str, Any] | None,
     numbers: Comparison | None = None,
+    beside: Mapping[str, Path] = MappingProxyType({}),
 ) -> None:
     """Print what a run did: the steps, the file, the check."""
     for problem in result.cache_problems:
@@ -215,6 +234,8 @@ def show_result(
         output.note(f"dumped {path}")
     for path, count in written.items():
         output.say(f"wrote {path}  ({size(count)})")
+    for path in beside.values():
+        output.say(f"wrote {path}  ({size(path.stat().st_size)})")
     host_problem = _host_problem(job, result)
     if job.asked.targets and outcome is None and host_problem:
         output.note(f"note: {host_problem}")
@@ -239,6 +260,7 @@ def show_result(
             "dumped": [str(path) for path in dump.files],
             "verification": outcome,
             "numerics": numbers.to_json() if numbers is not None else None,
+            "beside": {name: str(path) for name, path in beside.items()},
         }
     )
 
