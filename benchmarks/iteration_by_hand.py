@@ -11,11 +11,10 @@ def main() -> None:
     """Go on from the file that the job names, and save what is made."""
     job = json.loads(sys.argv[1])
     folder, start = job["folder"], job["from"]
-    keeps = job["setting"] == ""
-    _emit(_lowered(folder, start, job["setting"], keeps), folder, job["setting"])
+    _emit(_lowered(folder, start, job["setting"]), folder, job["setting"])
 
 
-def _exported(folder: str, start: str, setting: str, keeps: bool) -> Any:
+def _exported(folder: str, start: str) -> Any:
     import executorch.exir  # noqa: F401  as a script has it at its top
     import torch
 
@@ -25,27 +24,27 @@ def _exported(folder: str, start: str, setting: str, keeps: bool) -> Any:
     import net
 
     model, inputs = net.make()
-    if setting == "weight":
-        next(model.parameters()).data.view(torch.int32).view(-1)[0] ^= 1
     with torch.no_grad():
         exported = torch.export.export(model, inputs)
-    torch.export.save(exported, f"{folder}/{'kept' if keeps else 'other'}.pt2")
+    torch.export.save(exported, f"{folder}/kept.pt2")
     return exported
 
 
-def _lowered(folder: str, start: str, setting: str, keeps: bool) -> Any:
+def _lowered(folder: str, start: str, setting: str) -> Any:
     import executorch.exir.serde.serialize as serde
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
-    from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge_transform_and_lower
+    from executorch.backends.xnnpack.utils.configs import get_xnnpack_edge_compile_config
+    from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
 
     if start == "lowered":
         program = serde.load(f"{folder}/kept.lowered")
-        return EdgeProgramManager({"forward": program}, {}, EdgeCompileConfig(_check_ir_validity=False))
+        return EdgeProgramManager({"forward": program}, {}, get_xnnpack_edge_compile_config())
     manager = to_edge_transform_and_lower(
-        _exported(folder, start, setting, keeps),
+        _exported(folder, start),
         partitioner=[XnnpackPartitioner(verbose=setting == "partitioner")],
+        compile_config=get_xnnpack_edge_compile_config(),
     )
-    serde.save(manager.exported_program(), f"{folder}/{'kept' if keeps else 'other'}.lowered")
+    serde.save(manager.exported_program(), f"{folder}/{'other' if setting else 'kept'}.lowered")
     return manager
 
 

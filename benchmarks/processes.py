@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,16 +92,20 @@ def command(*arguments: str, cache: Path) -> Run:
     return run(["-c", COMMAND, *arguments], ETGRAPH_CACHE_DIR=str(cache))
 
 
-def interleaved(ways: Mapping[str, Callable[[int], Run]], rounds: int) -> dict[str, list[Run]]:
+def interleaved(
+    ways: Mapping[str, Callable[[int], Run]], rounds: int, once: Collection[str] = ()
+) -> dict[str, list[Run]]:
     """Take turns: all ways once, then all of them again, every other round backwards.
 
     What else the machine does then meets all ways alike.
 
     Args:
         ways: name to what runs it, given the number of the round.
+        once: ways that run in the first round only.
     """
     runs: dict[str, list[Run]] = {name: [] for name in ways}
     for number in range(rounds):
         for name in list(ways) if number % 2 == 0 else reversed(list(ways)):
-            runs[name].append(ways[name](number))
+            if number == 0 or name not in once:
+                runs[name].append(ways[name](number))
     return runs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +14,19 @@ from benchmarks.machine import in_words, load, machine, versions
 #: Of the form of the JSON; raised when an older reader would misread it.
 SCHEMA = 1
 _WIDTH = 56
+_BEGIN, _END = "<!-- figures -->", "<!-- end of figures -->"
+_HEADLINES = (
+    r"cold: .*, etgraph / by hand: (wall|processor time|peak memory)$",
+    r"cold: .* empty cache / no cache: processor time$",
+    r"warm: .*, (cold / )?unchanged, into a new file: (wall|processor time)$",
+    r"iterate: .* changed (nothing|a comment.*|the memory plan|an option.*): etgraph / cache off: wall$",
+    r"store: .* in the cache / weights$",
+    r"store: .*, (save|load): exir.serde / etgraph, (wall|peak memory)$",
+    r"fingerprint: .* speed$",
+    r"planner: a chain of (1,000|10,000) stages$",
+    r"scale: time by (layers|weights), .*power",
+    r"startup: etgraph (--help|list stages)$",
+)
 
 
 def document(answer: Answer, *, quick: bool, failed: Sequence[str] = ()) -> dict[str, Any]:
@@ -85,18 +99,42 @@ def head(data: Mapping[str, Any]) -> str:
 
 
 def markdown(figures: Sequence[Figure]) -> str:
-    """Return the figures of which something is wanted as a table for a README."""
+    """Return figures as a table for a document."""
     rows = ["| question | figure | median | spread | wanted | |", "|---|---|---:|---|---|---|"]
     for figure in figures:
-        if figure.wanted:
-            low, high = figure.spread
-            spread = f"{number(low)} to {number(high)}" if len(figure.values) > 1 else "once"
-            wanted = figure.wanted.replace("<=", "at most").replace(">=", "at least").replace("<", "under")
-            rows.append(
-                f"| {figure.question} | {figure.what} | {number(figure.median)} {figure.unit} | {spread} | {wanted} "
-                f"| {'met' if figure.met else '**missed**'} |"
-            )
+        low, high = figure.spread
+        spread = f"{number(low)} to {number(high)}" if len(figure.values) > 1 else "once"
+        wanted = figure.wanted.replace("<=", "at most").replace(">=", "at least").replace("<", "under")
+        verdict = {True: "met", False: "**missed**", None: ""}[figure.met]
+        value = f"{number(figure.median)} {figure.unit}".strip()
+        rows.append(f"| {figure.question} | {figure.what} | {value} | {spread} | {wanted} | {verdict} |")
     return "\n".join(rows)
+
+
+def headlines(figures: Sequence[Figure]) -> list[Figure]:
+    """Return the figures that a README has room for."""
+    return [one for one in figures if any(re.search(told, f"{one.question}: {one.what}") for told in _HEADLINES)]
+
+
+def into_readme(text: str, data: Mapping[str, Any]) -> str:
+    """Return the text of a README with the headlines of a document between its two marks.
+
+    Raises:
+        ValueError: the marks are not there, or the figures are of a quick run.
+    """
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not (begin and end):
+        raise ValueError(f"the README has no {_BEGIN} ... {_END}")
+    if data["quick"]:
+        raise ValueError("figures of a quick run, on small networks, are not for a README")
+    tools = data["versions"]
+    words = textwrap.fill(
+        f"Measured on {data['date'].split()[0]} on {in_words(data['machine'])}, with torch {tools['torch']} and "
+        f"executorch {tools['executorch']}.",
+        125,
+    )
+    return f"{before}{begin}\n{words}\n\n{markdown(headlines(figures_of(data)))}\n{end}{after}"
 
 
 def comparison(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, bool]:

@@ -37,7 +37,7 @@ def measure(ask: Ask) -> Answer:
             wanted = "" if ask.quick else "<= 2.2"
             answer.figures.append(Figure("store", what, (size / made["weights"],), "x", wanted))
         if ask.wants("files"):
-            answer.figures += _files(folder, NAMES[network], ask.times(3), ask.quick)
+            answer.figures += _files(folder, NAMES[network], ask.times(2), ask.quick)
     return answer
 
 

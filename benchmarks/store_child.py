@@ -44,6 +44,7 @@ def _save(job: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def _load(job: dict[str, Any], folder: Path) -> dict[str, Any]:
     import executorch.exir.serde.serialize as serde
+    import transformers.modeling_outputs  # noqa: F401  exir.serde asks for the classes of outputs
 
     import etgraph
 

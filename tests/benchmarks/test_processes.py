@@ -39,6 +39,6 @@ def test_ways_take_turns_and_every_other_round_backwards():
 
         return go
 
-    runs = interleaved({"a": way("a"), "b": way("b")}, 3)
-    assert order == ["a0", "b0", "b1", "a1", "a2", "b2"]
-    assert {name: len(done) for name, done in runs.items()} == {"a": 3, "b": 3}
+    runs = interleaved({"a": way("a"), "b": way("b"), "c": way("c")}, 3, once=["c"])
+    assert order == ["a0", "b0", "c0", "b1", "a1", "a2", "b2"]
+    assert {name: len(done) for name, done in runs.items()} == {"a": 3, "b": 3, "c": 1}

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import __main__ as program
 from benchmarks.figures import Answer, Figure, Series
-from benchmarks.report import comparison, document, figures_of, markdown, number, table
+from benchmarks.report import comparison, document, figures_of, into_readme, number, table
 
 
 def measured(*values, what="etgraph / by hand", wanted="<= 1.03", question="cold"):
@@ -61,10 +61,24 @@ def test_numbers_have_the_digits_that_mean_something(value, text):
     assert number(value) == text
 
 
-def test_the_readme_table_has_what_is_wanted_only():
-    rows = markdown([measured(1.0), measured(9.0, wanted="", what="seconds")]).splitlines()
-    assert len(rows) == 3
-    assert rows[2] == "| cold | etgraph / by hand | 1.000 x | once | at most 1.03 | met |"
+def test_the_readme_gets_the_headlines_between_its_marks():
+    headline = measured(1.0, what="ViT-base fp32, etgraph / by hand: wall")
+    data = written(headline, measured(9.0, wanted="", what="ViT-base fp32, by hand: wall"))
+    text = "before\n<!-- figures -->\nstale\n<!-- end of figures -->\nafter\n"
+    filled = into_readme(text, data)
+    assert into_readme(filled, data) == filled
+    assert filled.startswith("before\n<!-- figures -->\nMeasured on ")
+    assert filled.endswith("<!-- end of figures -->\nafter\n")
+    assert "| cold | ViT-base fp32, etgraph / by hand: wall | 1.000 x | once | at most 1.03 | met |" in filled
+    assert "by hand: wall | 9" not in filled
+    assert "stale" not in filled
+
+
+def test_a_readme_without_marks_and_quick_figures_are_refused():
+    with pytest.raises(ValueError, match="has no <!-- figures -->"):
+        into_readme("nothing", written(measured(1.0)))
+    with pytest.raises(ValueError, match="quick run"):
+        into_readme("<!-- figures --><!-- end of figures -->", written(measured(1.0), quick=True))
 
 
 def test_a_change_counts_where_the_spreads_are_apart():
