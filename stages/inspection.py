@@ -22,12 +22,13 @@ def inspect_artifact(artifact: Artifact, *, graph: bool = False) -> dict[str, An
     Returns:
         `kind`, `recognised_by`, `methods` (inputs, outputs, operators, delegates, symbols), `quantized`, `weights`
         (count, bytes, the ten largest), `compile_config`, `example_inputs`, `constant_methods`, `provenance`,
-        `versions`, `fingerprint`; for a `.pte` also `size` and `host` (what this host's runtime lacks for it).
+        `versions` (of what is installed here), `fingerprint`, `notes` (what cannot be shown, and why); for a `.pte`
+        also `size` and `host` (what this host's runtime lacks for it).
     """
     from stages.support import inspected_eager, inspected_emitted, inspected_programs
 
     if isinstance(artifact, Executorch):
-        about = inspected_emitted.describe(artifact)
+        about = inspected_emitted.describe(artifact, graph=graph)
     elif artifact.kind in ("module", "prepared"):
         about = inspected_eager.describe(artifact, graph=graph)
     else:
@@ -35,10 +36,11 @@ def inspect_artifact(artifact: Artifact, *, graph: bool = False) -> dict[str, An
     config = artifact.compile_config if isinstance(artifact, Edge | Lowered) else None
     return {
         "kind": str(artifact.kind),
+        "notes": [],
         **about,
         "compile_config": {name: _listed(value) for name, value in asdict(config).items()} if config else None,
         "example_inputs": {name: [_inputs(one) for one in given] for name, given in artifact.example_inputs.items()},
-        "dynamic_shapes": {name: str(value) for name, value in artifact.dynamic_shapes.items() if value},
+        "dynamic_shapes": {name: _shapes(value) for name, value in artifact.dynamic_shapes.items() if value},
         "constant_methods": {name: _value(value) for name, value in artifact.constant_methods.items()},
         "provenance": [
             {"stage": step.stage, "kind": step.kind, "options": dict(step.options)} for step in artifact.provenance
@@ -68,6 +70,18 @@ def _value(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else repr(value)
 
 
+def _shapes(value: Any) -> str:
+    """Show dynamic shapes with the ranges of their dimensions; torch leaves a lower end of 2 out."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_shapes(item)}' for name, item in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"({', '.join(map(_shapes, value))})"
+    low, high = getattr(value, "min", None), getattr(value, "max", None)
+    if isinstance(low, int) and isinstance(high, int):
+        return f"{value.__name__} from {low} to {'any size' if high >= 2**62 else high}"
+    return str(value)
+
+
 def _version(distribution: str) -> str | None:
     try:
         return metadata.version(distribution)
@@ -77,6 +91,9 @@ def _version(distribution: str) -> str | None:
 
 def _fingerprint(artifact: Artifact) -> dict[str, str | None]:
     """Return the fingerprint, or why there is none: not everything that can be run can be described."""
+    if artifact.kind == "module":
+        why = "an eager module has one only once it is exported"
+        return {"fingerprint": None, "no_fingerprint": why}
     try:
         return {"fingerprint": artifact.fingerprint, "no_fingerprint": None}
     except EtgraphError as error:

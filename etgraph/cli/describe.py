@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,9 +13,9 @@ __all__ = ["describe"]
 
 def describe(source: str, about: Mapping[str, Any]) -> str:
     """Return what is known of a program, as lines of text."""
-    lines = [f"{source}: {about['kind']}", f"  recognised as {about['recognised_by']}"]
+    lines = [f"{source}: {about['kind']}", *_indented(_filled(f"recognised as {about['recognised_by']}"))]
     if about["quantized"]:
-        lines.append("  quantized")
+        lines.append(f"  quantized{_few_bits(about['weights'])}")
     for name, method in about["methods"].items():
         lines += ["", f"method {name}", *_indented(_method(method))]
     for part in (_weights(about["weights"]), _emitted(about), _belongings(about)):
@@ -26,11 +27,24 @@ def describe(source: str, about: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _few_bits(weights: Mapping[str, Any] | None) -> str:
+    if not weights or not weights["quantized_numbers"]:
+        return ""
+    return f"; {100 * weights['quantized_numbers'] / weights['numbers']:.0f}% of the weights in 8 bits or fewer"
+
+
+def _filled(text: str) -> list[str]:
+    """Wrap a long list of names, so that it reads well on a terminal of 80 columns."""
+    return textwrap.wrap(text, 78, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
 def _indented(lines: Any) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
 def _method(method: Mapping[str, Any]) -> Iterator[str]:
+    if method.get("constant"):
+        yield "a constant method: it computes nothing"
     for title, values in (("inputs", method["inputs"]), ("outputs", method["outputs"])):
         if values:
             yield title
@@ -40,10 +54,14 @@ def _method(method: Mapping[str, Any]) -> Iterator[str]:
     for symbol, (lower, upper) in method.get("symbols", {}).items():
         yield f"{symbol} ranges from {lower} to {'any size' if upper is None else upper}"
     if "layers" in method:
-        yield f"layers: {_counts(method['layers'])}"
+        yield from _filled(f"layers: {_counts(method['layers'])}")
         yield "in training mode" if method["training"] else "in eval mode"
     if method.get("operators"):
-        yield f"operators: {_counts(method['operators'])}"
+        yield from _filled(f"operators: {_counts(method['operators'])}")
+    share = method.get("quantization")
+    if share and share["quantized"]:
+        whole = counted(share["operators"], "operator")
+        yield f"quantized: {share['quantized']} of {whole} take or give quantized values"
     yield from _delegation(method)
 
 
@@ -56,6 +74,7 @@ def _type(value: Mapping[str, Any]) -> str:
 
 def _remark(value: Mapping[str, Any]) -> str:
     remarks = [
+        "by the example input" if value.get("example") else "",
         "written to" if value.get("mutated") else "",
         "optional" if value.get("optional") else "",
         "up to that size" if value.get("dynamic") else "",
@@ -72,9 +91,11 @@ def _counts(counts: Any) -> str:
 
 def _delegation(method: Mapping[str, Any]) -> Iterator[str]:
     if method.get("delegates"):
-        nodes = method["nodes"]
-        yield f"delegates: {counted(nodes['delegated'], 'node')} inside, {nodes['others']} outside"
-        rows = [(d["name"], d["backend"], counted(d["nodes"], "node"), size(d["bytes"])) for d in method["delegates"]]
+        yield _inside(method)
+        rows = [
+            (d["name"], d["backend"], counted(d["nodes"], "node") if d["nodes"] is not None else "", size(d["bytes"]))
+            for d in method["delegates"]
+        ]
         yield from _indented(table(rows, right=(2, 3)).splitlines())
     if method.get("backends"):
         yield f"backends: {', '.join(method['backends'])}"
@@ -82,23 +103,42 @@ def _delegation(method: Mapping[str, Any]) -> Iterator[str]:
         yield f"planned memory: {', '.join(map(size, method['arena_bytes']))}"
 
 
+def _inside(method: Mapping[str, Any]) -> str:
+    """Say how much is in delegates; a `.pte` knows it only from the run that made it."""
+    if "nodes" in method:
+        nodes = method["nodes"]
+        return f"delegates: {counted(nodes['delegated'], 'node')} inside, {nodes['others']} outside"
+    known = method.get("delegation")
+    if not known:
+        return "delegates"
+    inside = sum(one["nodes"] for one in known["backends"])
+    return f"delegates: {counted(inside, 'operator')} inside, {known['others']} outside"
+
+
 def _weights(weights: Mapping[str, Any] | None) -> Iterator[str]:
     if not weights or not weights["count"]:
         return
-    count = counted(weights["count"], "tensor")
-    yield f"weights: {count}, {counted(weights['numbers'], 'number')}, {size(weights['bytes'])}"
-    rows = [
-        (f"  {w['name']}", f"{w['dtype']}[{', '.join(map(str, w['shape']))}]", size(w["bytes"]))
-        for w in weights["largest"]
-    ]
+    numbers = f", {counted(weights['numbers'], 'number')}" if weights["numbers"] is not None else ""
+    yield f"weights: {counted(weights['count'], 'tensor')}{numbers}, {size(weights['bytes'])}"
+    rows = [(f"  {w['name']}", _weight_type(w), size(w["bytes"]), _place(w)) for w in weights["largest"]]
     yield from table(rows, right=(2,)).splitlines()
+    if weights["count"] > len(rows):
+        yield f"  and {weights['count'] - len(rows)} smaller ones"
+
+
+def _weight_type(weight: Mapping[str, Any]) -> str:
+    return f"{weight['dtype']}[{', '.join(map(str, weight['shape']))}]" if weight["shape"] is not None else ""
+
+
+def _place(weight: Mapping[str, Any]) -> str:
+    return f"in {weight['place']}" if weight["place"] else ""
 
 
 def _emitted(about: Mapping[str, Any]) -> Iterator[str]:
     if "size" in about:
-        yield f"program: {size(about['size']['program'])}"
-        for name, count in about["size"]["data_files"].items():
-            yield f"data file {name}: {size(count)}"
+        sections = [(f"  {name}", size(count)) for name, count in about["size"]["sections"].items() if count]
+        yield "sizes"
+        yield from table(sections, right=(1,)).splitlines()
     host = about.get("host")
     if host is None:
         return
@@ -114,7 +154,7 @@ def _emitted(about: Mapping[str, Any]) -> Iterator[str]:
 def _belongings(about: Mapping[str, Any]) -> Iterator[str]:
     inputs = about["example_inputs"]
     counts = ", ".join(f"{name} ({len(samples)})" for name, samples in inputs.items())
-    yield f"example inputs: {counts or 'none'}"
+    yield f"example inputs: {counts or 'none; --verify and the like need some'}"
     for name, shapes in about["dynamic_shapes"].items():
         yield f"dynamic shapes of {name}: {shapes}"
     for name, value in about["constant_methods"].items():
@@ -125,7 +165,15 @@ def _belongings(about: Mapping[str, Any]) -> Iterator[str]:
         yield f"EdgeCompileConfig: {chosen}"
         whole = sorted({*config["preserve_ops"], *config["core_aten_ops_exception_list"]})
         yield f"operators kept whole: {', '.join(whole) or 'none'}"
+    if about.get("written_with"):
+        yield f"written with: {_versions(about['written_with'])}"
     if about["provenance"]:
         yield f"came by: {' -> '.join(step['stage'] for step in about['provenance'])}"
-    yield f"versions: {', '.join(f'{name} {version}' for name, version in about['versions'].items() if version)}"
-    yield f"fingerprint: {about['fingerprint'] or 'none, as ' + about['no_fingerprint']}"
+    yield f"versions: {_versions(about['versions'])}"
+    yield from _filled(f"fingerprint: {about['fingerprint'] or 'none, as ' + about['no_fingerprint']}")
+    for note in about["notes"]:
+        yield from _filled(f"note: {note}")
+
+
+def _versions(versions: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items() if version)

@@ -49,5 +49,7 @@ def inspect(
         artifact = artifact_of(job.source, job.arguments.get("example_inputs"), trust=trust)
         with runtime_log_hidden(verbose=verbose):
             about: dict[str, Any] = registry.service("inspect")(artifact, graph=graph)
+        if asked.reference.is_program_file:
+            about["written_with"] = registry.service("file_versions")(job.source) or None
         output.say(describe(source, about))
         output.document({"source": source, **about})

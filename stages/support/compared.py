@@ -45,7 +45,9 @@ def _facts(artifact: Artifact) -> _Facts:
         return _Facts(artifact, about["methods"], {}, {"weights": about["weights"]["bytes"]})
     about = inspected_programs.describe(artifact, graph=False)
     delegated = any(one["delegates"] for one in about["methods"].values())
-    sizes = {"weights outside of delegates" if delegated else "weights": about["weights"]["bytes"]}
+    sizes = {
+        "weights outside of delegates" if delegated else "weights": inspected_programs.outside_bytes(artifact.methods)
+    }
     for method, one in about["methods"].items():
         for delegate in one["delegates"]:
             section = f"delegates of {delegate['backend']} in {method}, with their data"

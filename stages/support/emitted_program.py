@@ -14,7 +14,7 @@ from executorch.exir.scalar_type import ScalarType
 from etgraph.artifact import Executorch
 from stages.support.calls import PORTABLE, Call
 
-__all__ = ["EmittedBlob", "EmittedMethod", "EmittedProgram", "emitted_program", "instruction_lines"]
+__all__ = ["EmittedBlob", "EmittedMethod", "EmittedProgram", "emitted_program", "instruction_lines", "output_constants"]
 
 
 @dataclass(frozen=True)
@@ -204,6 +204,11 @@ def _constant(plan: schema.ExecutionPlan, index: int) -> str | None:
         return "None"
     fields = list(vars(value).values())
     return repr(fields[0]) if fields else type(value).__name__
+
+
+def output_constants(plan: schema.ExecutionPlan) -> list[str | None]:
+    """Return what each output is that is no tensor, as Python shows it; None for tensors."""
+    return [_constant(plan, index) for index in plan.outputs]
 
 
 def instruction_lines(plan: schema.ExecutionPlan) -> list[str]:

@@ -14,7 +14,8 @@ from torch.export.graph_signature import ArgumentSpec, InputKind, OutputKind
 
 from etgraph.artifact import Artifact
 from stages.support.graph_text import graph_lines, operator_counts
-from stages.support.programs import OPERATOR_LIBRARIES, all_nodes, namespace_of
+from stages.support.programs import OPERATOR_LIBRARIES, all_nodes, delegates_of, namespace_of
+from stages.support.quantized_share import quantized_share
 from stages.support.weights import weights_summary
 
 
@@ -29,7 +30,7 @@ def describe(artifact: Artifact, *, graph: bool) -> dict[str, Any]:
         "recognised_by": _how(programs, methods),
         "methods": methods,
         "quantized": any(step.kind == "quantized" for step in artifact.provenance) or _has_quantize(methods),
-        "weights": weights_summary(_weights(programs)),
+        "weights": weights_summary(*_weights(programs)),
     }
 
 
@@ -54,13 +55,30 @@ def _has_quantize(methods: Mapping[str, dict[str, Any]]) -> bool:
     )
 
 
-def _weights(programs: Mapping[str, ExportedProgram]) -> dict[str, Any]:
-    several = len(programs) > 1
+def _weights(programs: Mapping[str, ExportedProgram]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return tensors by name, and the backend of those that are in a delegate."""
     named: dict[str, Any] = {}
+    places: dict[str, str] = {}
     for method, program in programs.items():
-        tensors = {**program.state_dict, **program.constants}
-        named.update({f"{method}.{name}" if several else name: value for name, value in tensors.items()})
-    return named
+        prefix = f"{method}." if len(programs) > 1 else ""
+        named.update({f"{prefix}{name}": value for name, value in _tensors(program).items()})
+        for delegate in delegates_of(program):
+            original = getattr(delegate, "_original_exported_program", None)
+            for name, value in _tensors(original).items() if original is not None else ():
+                if f"{prefix}{name}" not in named:
+                    named[f"{prefix}{name}"] = value
+                    places[f"{prefix}{name}"] = delegate.backend_id
+    return named, places
+
+
+def _tensors(program: ExportedProgram) -> dict[str, Any]:
+    return {**program.state_dict, **program.constants}
+
+
+def outside_bytes(programs: Mapping[str, ExportedProgram]) -> int:
+    """Return how large the weights are that no delegate has taken."""
+    named, places = _weights(programs)
+    return int(weights_summary({name: value for name, value in named.items() if name not in places})["bytes"])
 
 
 def _method(program: ExportedProgram) -> dict[str, Any]:
@@ -79,6 +97,7 @@ def _method(program: ExportedProgram) -> dict[str, Any]:
         "operators": operator_counts(own),
         "delegates": delegated,
         "nodes": {"delegated": inside, "others": len(own)},
+        "quantization": quantized_share(program),
     }
 
 

@@ -205,3 +205,83 @@ def test_what_has_no_fingerprint_says_why() -> None:
 
     about = inspected(at("module", Odd(), (torch.ones(1),)))
     assert (about["fingerprint"] is None) == bool(about["no_fingerprint"])
+
+
+@pytest.fixture(scope="module")
+def quantized() -> etgraph.Artifact:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    inputs = (torch.randn(2, 4),)
+    return etgraph.run(model, inputs, "xnnpack_int8", to="quantized", calibration_inputs=[inputs], cache=False).artifact
+
+
+@pytest.mark.parametrize("kind", ["quantized", "edge", "lowered"])
+def test_quantized_share_counts_operators_and_weights_also_inside_of_delegates(
+    quantized: etgraph.Artifact, kind: str
+) -> None:
+    about = inspected(at(kind, quantized))
+    share = about["methods"]["forward"]["quantization"]
+    assert share == {"operators": 3, "quantized": 3}
+    assert about["weights"]["quantized_numbers"] == 4 * 8 + 8 * 2
+    plain = inspected(at("edge", torch.nn.Linear(4, 4), (torch.ones(1, 4),)))
+    assert plain["methods"]["forward"]["quantization"] == {"operators": 1, "quantized": 0}
+    assert plain["weights"]["quantized_numbers"] == 0
+
+
+def test_weights_in_delegates_are_listed_with_their_backend() -> None:
+    lowered = at("lowered", torch.nn.Sequential(torch.nn.Linear(16, 32)), (torch.randn(1, 16),))
+    largest = inspected(lowered)["weights"]["largest"][0]
+    assert (largest["name"], largest["shape"], largest["place"]) == ("0.weight", [32, 16], "XnnpackBackend")
+
+
+def test_inputs_of_a_module_are_typed_by_its_example(counting: etgraph.Source) -> None:
+    about = inspected(at("module", counting))
+    first = about["methods"]["forward"]["inputs"][0]
+    assert (first["name"], first["dtype"], first["shape"]) == ("x", "float32", [3, 4])
+    assert about["dynamic_shapes"]["forward"] == "{x: {0: batch from 2 to 8}, scale: {0: batch from 2 to 8}}"
+    bare = inspected(etgraph.run(Counting(), to="module", cache=False).artifact)
+    assert "dtype" not in bare["methods"]["forward"]["inputs"][0]
+    assert bare["example_inputs"] == {}
+
+
+def test_emitted_program_with_counts_delegates_constants_sizes_and_instructions() -> None:
+    class Means(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return torch.cumsum(torch.cumsum(self.linear(x), 0), 0), 7
+
+    artifact = at("executorch", etgraph.Source(Means(), (torch.ones(1, 4),), constant_methods={"width": 4}))
+    about = inspected(artifact, graph=True)
+    method = about["methods"]["forward"]
+    assert method["operators"] == {"aten::cumsum.out": 2}
+    (delegate,) = method["delegates"]
+    assert (delegate["backend"], delegate["nodes"]) == ("XnnpackBackend", None)
+    assert about["size"]["sections"]["delegates"] == delegate["bytes"] > 0
+    assert about["size"]["sections"]["the whole file"] == artifact.nbytes
+    assert any("aten::cumsum.out(" in line for line in method["graph"])
+    assert any(line.startswith("0: XnnpackBackend#0(") for line in method["graph"])
+    assert method["outputs"][1]["value"] == "7"
+    assert method["delegation"]["others"] == 2
+    assert about["notes"] == []
+    assert about["weights"]["largest"][0]["bytes"] == 4 * 4 * 4
+
+
+def test_a_bare_pte_says_what_it_does_not_hold(tmp_path: Any) -> None:
+    source = etgraph.Source(torch.nn.Linear(4, 4), (torch.ones(1, 4),), constant_methods={"width": 4})
+    at("executorch", source).save(tmp_path / "m.pte")
+    about = inspected(etgraph.load(tmp_path / "m.pte"))
+    assert any("no debug information" in note for note in about["notes"])
+    assert any("inside of its delegates" in note for note in about["notes"])
+    assert about["methods"]["width"]["constant"] is True
+    assert about["methods"]["width"]["outputs"][0]["value"] == "4"
+    assert about["methods"]["forward"]["constant"] is False
+
+
+def test_an_eager_module_says_that_it_has_no_graph_and_no_fingerprint_of_its_own() -> None:
+    about = inspected(at("module", torch.nn.ReLU(), (torch.ones(1),)), graph=True)
+    assert any("no graph before it is exported" in note for note in about["notes"])
+    assert about["fingerprint"] is None
+    assert "exported" in about["no_fingerprint"]

@@ -26,7 +26,9 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def without_versions(text: str) -> str:
     """Leave out what differs between installations and with every change of the code."""
     return "".join(
-        line for line in text.splitlines(keepends=True) if not line.startswith(("versions: ", "fingerprint: "))
+        line
+        for line in text.splitlines(keepends=True)
+        if not line.startswith(("versions: ", "written with: ", "fingerprint: "))
     )
 
 
@@ -54,6 +56,7 @@ def test_files_of_every_kind(
     check_golden(f"inspect_{kind}", without_versions(normalised(words.out)))
     found = etgraph_cli("inspect", f"s/{name}", "--json").document
     assert found["kind"] == kind
+    assert (found["written_with"] or {}).get("torch") == (found["versions"]["torch"] if kind != "executorch" else None)
     assert found["versions"]["torch"]
 
 
