@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import plots
-from benchmarks.asking import Ask, say, write_json
+from benchmarks.asking import Ask, positive, say, write_json
 from benchmarks.figures import Answer
-from benchmarks.report import comparison, document, figures_of, head, markdown, table
+from benchmarks.report import comparison, document, figures_of, head, into_readme, markdown, table
 
 #: Modules of this package with a function `measure`, quick ones first.
 QUESTIONS = ("planner", "startup", "fingerprint", "store", "warm", "iterate", "scale", "cold")
@@ -37,7 +37,9 @@ def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="small networks, one round: to see that all work")
     parser.add_argument("--only", action="append", choices=QUESTIONS, help="ask this question; can be repeated")
-    parser.add_argument("--rounds", type=int, help="how often each way is measured, instead of what a script takes")
+    parser.add_argument(
+        "--rounds", type=positive, help="how often each way is measured, instead of what a script takes"
+    )
     parser.add_argument("--out", type=Path, default=RESULTS, help="where JSON and plots go")
     return _ask_all(parser.parse_args())
 
@@ -85,15 +87,17 @@ def _compare(arguments: list[str]) -> int:
 def _show(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks table", description="The table of an earlier run.")
     parser.add_argument("file", type=Path)
-    parser.add_argument(
-        "--markdown", action="store_true", help="the figures of which something is wanted, for a README"
-    )
+    parser.add_argument("--markdown", action="store_true", help="as a table in Markdown")
+    parser.add_argument("--readme", type=Path, help="write the headlines between the marks of this file")
     given = parser.parse_args(arguments)
     try:
         data = _read(given.file)
         figures = figures_of(data)
-    except ValueError as error:
-        print(f"error: {given.file.name}: {error}", file=sys.stderr)
+        if given.readme:
+            given.readme.write_text(into_readme(given.readme.read_text(), data))
+            return 0
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
         return 2
     print(markdown(figures) if given.markdown else f"{head(data)}\n\n{table(figures)}")
     return 0

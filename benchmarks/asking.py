@@ -46,7 +46,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--quick", action="store_true", help="small networks, one round: to see that it works")
     made.add_argument("--only", action="append", default=[], metavar="PART", help="measure only parts with this name")
-    made.add_argument("--rounds", type=_positive, metavar="N", help="how often each way is measured")
+    made.add_argument("--rounds", type=positive, metavar="N", help="how often each way is measured")
     made.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file too")
     return made
 
@@ -83,7 +83,8 @@ def scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Read a whole number of at least 1 from a command line."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError("give a whole number of at least 1")

@@ -83,10 +83,10 @@ def test_a_readme_without_marks_and_quick_figures_are_refused():
 
 def test_a_change_counts_where_the_spreads_are_apart():
     old = written(measured(1.00, 1.02, what="a"), measured(1.00, 1.05, what="b"), measured(1.0, what="gone"))
-    new = written(measured(1.10, 1.12, what="a"), measured(1.02, 1.03, what="b"), measured(1.0, what="new"))
+    new = written(measured(1.10, 1.12, what="a"), measured(1.03, 1.04, what="b"), measured(1.0, what="new"))
     text, lost = comparison(old, new)
     assert re.search(r"higher +cold: a: 1\.010 -> 1\.110 x \+9\.9%  no longer <= 1\.03", text)
-    assert re.search(r"as was +cold: b: 1\.025 -> 1\.025 x \+0\.0%", text)
+    assert re.search(r"as was +cold: b: 1\.025 -> 1\.035 x \+1\.0%", text)
     assert "gone   cold: gone" in text
     assert "new    cold: new" in text
     assert lost
@@ -117,6 +117,13 @@ def test_compare_on_the_command_line(tmp_path, monkeypatch, capsys):
     new.write_text("{")
     assert asked("compare", old, new) == 2
     assert asked("table", old) == 0
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- figures --><!-- end of figures -->")
+    assert asked("table", old, "--readme", readme) == 0
+    assert "Measured on" in readme.read_text()
+    readme.write_text("no marks")
+    assert asked("table", old, "--readme", readme) == 2
+    assert readme.read_text() == "no marks"
 
 
 def test_plots_are_drawn_from_the_document(tmp_path):
