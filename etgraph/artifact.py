@@ -275,24 +275,26 @@ class Executorch(Artifact, kind="executorch"):
 
     @property
     def buffer(self) -> bytes:
-        """The whole `.pte` as one `bytes`; a copy is made when it is held in several pieces."""
-        return _joined(self.pieces)
+        """The whole `.pte` as one `bytes`, the same object each time.
+
+        `executorch.runtime` reads it without holding it: keep this artifact while a program that was loaded from its
+        buffer is in use.
+        """
+        if len(self.pieces) != 1 or not isinstance(self.pieces[0], bytes):
+            object.__setattr__(self, "pieces", (b"".join(self.pieces),))
+        joined = self.pieces[0]
+        assert isinstance(joined, bytes)
+        return joined
 
     @property
     def data_files(self) -> dict[str, bytes]:
         """Each `.ptd` file by name."""
-        return {name: _joined(pieces) for name, pieces in self.data_pieces.items()}
+        return {name: b"".join(pieces) for name, pieces in self.data_pieces.items()}
 
     @property
     def nbytes(self) -> int:
         """Size of the `.pte` in bytes."""
         return sum(len(piece) for piece in self.pieces)
-
-
-def _joined(pieces: Sequence[bytes | memoryview]) -> bytes:
-    if len(pieces) == 1 and isinstance(pieces[0], bytes):
-        return pieces[0]
-    return b"".join(pieces)
 
 
 @dataclass(frozen=True)

@@ -55,3 +55,14 @@ def test_saving_a_program_over_itself_leaves_the_file_and_gives_it_the_time_of_n
     assert os.stat(path).st_mtime > 1
     save_file(Executorch(methods={"forward": {}}, pieces=[b"ET12", b"REST"]), path)
     assert path.read_bytes() == b"ET12REST"
+
+
+def test_the_bytes_of_a_program_are_joined_once_and_stay_while_it_lives():
+    """The runtime reads them without holding them: bytes that only the caller's expression held would be freed."""
+    from etgraph.artifact import Executorch
+
+    program = Executorch(methods={"forward": {}}, pieces=[b"ET12", memoryview(b"rest")])
+    assert program.nbytes == 8
+    assert program.buffer == b"ET12rest"
+    assert program.buffer is program.buffer
+    assert program.nbytes == 8
