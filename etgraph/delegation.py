@@ -20,7 +20,7 @@ REASONS: Mapping[str, str] = {
     "dynamic_shape": "sizes that are known only when the program runs",
     "arguments": "an argument, a shape or a neighbour that the backend does not support",
     "branch": "inside a control-flow branch, where the partitioner does not look",
-    "grouping": "the backend could take it, but no delegate was formed around it",
+    "grouping": "the backend could take it, but it was left out when delegates were formed",
     "unexplained": "the partitioner refused it and gave no reason",
 }
 

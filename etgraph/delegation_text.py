@@ -100,15 +100,18 @@ def _places(calls: Sequence[Operator]) -> Iterator[str]:
     if not lines:
         lines = [f"{one.node}  {one.value}" for one in calls]
     for line in lines[:_LINES]:
-        yield f"          {line}"
+        yield f"          {_cut(line)}"
     if len(lines) > _LINES:
         yield f"          and {len(lines) - _LINES} more"
 
 
 def _short(source_line: str) -> str:
-    """Leave out the folder of a source line, and cut what does not fit."""
+    """Leave out the folder of a source line."""
     place, space, rest = source_line.partition(" in ")
-    line = f"{PurePath(place).name}{space}{rest}"
+    return f"{PurePath(place).name}{space}{rest}"
+
+
+def _cut(line: str) -> str:
     return line if len(line) <= _WIDTH - 10 else f"{line[: _WIDTH - 13]}..."
 
 

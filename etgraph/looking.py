@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -150,8 +152,10 @@ def _others(recipe: Recipe) -> dict[str, Any]:
         if backend in seen or target.to_lower.missing():
             continue
         try:
-            stages = recipe_of(target).stages
-            partitioners = evaluated(stages.get("to_backend") or stages["to_edge_transform_and_lower"])["partitioners"]
+            with _root_logger_kept():
+                stages = recipe_of(target).stages
+                lowering = stages.get("to_backend") or stages["to_edge_transform_and_lower"]
+                partitioners = evaluated(lowering)["partitioners"]
         except (EtgraphError, ImportError, KeyError):
             # It has no partitioners, or cannot be made here after all.
             continue
@@ -159,6 +163,20 @@ def _others(recipe: Recipe) -> dict[str, Any]:
         if isinstance(partitioners, list | tuple) and partitioners:
             found[f"{target.name} ({backend})"] = partitioners
     return found
+
+
+@contextlib.contextmanager
+def _root_logger_kept() -> Iterator[None]:
+    """Undo what backends do to the root logger when they are imported: Vulkan's sets its level, XNNPACK's a handler.
+
+    (executorch 1.5; nobody asked for these backends.)
+    """
+    level, handlers = logging.root.level, logging.root.handlers[:]
+    try:
+        yield
+    finally:
+        logging.root.setLevel(level)
+        logging.root.handlers[:] = handlers
 
 
 def _library(source: Any, kind: str, recipe: Recipe, given: Mapping[str, Any]) -> DelegationCheck:

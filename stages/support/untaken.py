@@ -118,7 +118,7 @@ def _by_config(partitioner: ConfigerationBasedPartitioner, asked: Asked, node: t
     except Exception as error:
         return Why("unexplained", f"its check {type(config).__name__} failed: {type(error).__name__}: {error}")
     if fits:
-        return Why("grouping", "it passes the check, and no delegate was formed around it")
+        return Why("grouping", "it passes the check, and was left out when delegates were formed")
     return Why("unexplained", f"its check {type(config).__name__} refuses it, and gives no reason")
 
 
@@ -133,7 +133,7 @@ def _by_support(partitioner: Partitioner, support: Any, node: torch.fx.Node) -> 
     except Exception as error:
         return Why("unexplained", f"{_named(partitioner)}'s check failed: {type(error).__name__}: {error}")
     if fits:
-        return Why("grouping", "it passes the check, and no delegate was formed around it")
+        return Why("grouping", "it passes the check, and was left out when delegates were formed")
     return Why("unexplained", f"{_named(partitioner)}'s check refuses it, and gives no reason")
 
 

@@ -177,6 +177,35 @@ def test_another_target_is_named_only_where_its_partitioner_takes_the_operator()
     assert "Vulkan" not in help_
 
 
+def test_asking_other_backends_leaves_the_root_logger_as_it_is():
+    """Importing Vulkan's sets its level to INFO."""
+    import subprocess
+    import sys
+
+    program = (
+        "import logging, torch, etgraph; logging.basicConfig(level=logging.ERROR); before = logging.root.handlers[:];"
+        "found = etgraph.check(torch.nn.Hardshrink(), (torch.ones(2),), 'xnnpack_fp32', cache=False);"
+        "import sys; assert 'executorch.backends.vulkan' in sys.modules;"
+        "assert (logging.root.level, logging.root.handlers) == (logging.ERROR, before)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_lines_of_models_that_come_from_a_library_are_shown_and_those_of_the_toolchain_not():
+    import sysconfig
+
+    from stages.support.source_lines import line_of
+
+    installed, standard = sysconfig.get_path("purelib"), sysconfig.get_path("stdlib")
+    frame = '  File "{}", line 7, in forward\n    y = f(x)\n'
+    library = frame.format(f"{installed}/transformers/models/vit.py")
+    assert line_of(library).endswith("transformers/models/vit.py:7 in forward: y = f(x)")
+    assert line_of(frame.format("/home/me/net.py") + library) == "/home/me/net.py:7 in forward: y = f(x)"
+    for path in (f"{installed}/torch/nn/modules/linear.py", f"{standard}/functools.py", "torch/fx/passes/a.py", "<x>"):
+        assert line_of(frame.format(path)) == ""
+
+
 def test_an_operator_without_a_kernel_is_named():
     class Inverse(nn.Module):
         def forward(self, x):
