@@ -44,6 +44,7 @@ def prepare(
             if dynamic_batch_size:
                 _check_batch(method, exported)
             modules[method], found = _prepared(exported, quantizers, qat, pre_prepare_passes, post_prepare_passes)
+            _refuse_twice(method, modules[method], program, quantizers)
             _note_shapes(shapes, method, found, program, dynamic_batch_size)
     idle = [method for method, module in modules.items() if not any(observers_of(module))]
     decomposed = [method for method in idle if program.methods[method].dialect != "TRAINING"]
@@ -81,6 +82,26 @@ def _prepared(
     module = apply_passes(module, after, "post_prepare_passes")
     note_annotations(module)
     return module, shapes
+
+
+def _refuse_twice(method: str, module: Any, program: Exported, quantizers: Sequence[Any]) -> None:
+    """Refuse to quantize what comes out of a dequantize, unless the recipe itself has asked for both."""
+    from stages.support.prepared import observed_again
+    from stages.support.quantizers import names_of
+
+    again = observed_again(module)
+    if not again:
+        return
+    more = f" and {len(again) - 3} more" if len(again) > 3 else ""
+    shown = f"{', '.join(again[:3])}{more} in method {method!r}"
+    if any(step.stage == "source_transform" for step in program.provenance):
+        etgraph.warn(f"{names_of(quantizers)} quantizes again what a source transform has quantized: {shown}")
+        return
+    raise UsageError(
+        f"{names_of(quantizers)} would quantize again what torchao's quantize_ has quantized in the module: {shown}",
+        hint="Give the module as it was before quantize_, or a recipe that does not quantize (xnnpack_fp32), which "
+        "lowers it as it is.",
+    )
 
 
 def _note_shapes(shapes: dict[str, Any], method: str, found: Any, program: Exported, dynamic_batch: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import etgraph
 from etgraph.artifact import Module, Quantized
-from etgraph.errors import StageError
+from etgraph.errors import StageError, UsageError
 
 
 def _has_samples(model: Module) -> None:
@@ -45,13 +45,22 @@ def quantize_weights(
 
     from stages.support.capture import capture
     from stages.support.prepared import quantizes
-    from stages.support.weight_quantization import quantize_modules
+    from stages.support.weight_quantization import packed_weights, quantize_modules
 
+    _refuse_twice(packed_weights(model.methods), filter_fn)
     methods = quantize_modules(model.methods, config, filter_fn, in_place=in_place)
     programs = capture(replace(model, methods=methods), strict=strict, eval_mode=eval_mode)
     without = [method for method, program in programs.items() if not quantizes(program)]
     if len(without) == len(programs):
         name = "the configuration" if isinstance(config, Mapping) else type(config).__name__
+        made = packed_weights(methods)
+        if made:
+            raise StageError(
+                f"{name} made weights of type {', '.join(sorted(set(made.values())))}, which torch.export writes as "
+                "arithmetic that no ExecuTorch backend knows as quantized",
+                stage="quantize_weights",
+                hint="Give torchao's IntxWeightOnlyConfig or Int8DynamicActivationIntxWeightConfig.",
+            )
         raise StageError(
             f"{name} quantized nothing in {', '.join(without)}",
             stage="quantize_weights",
@@ -61,3 +70,15 @@ def quantize_weights(
     for method in without:
         etgraph.warn(f"method {method!r} has nothing that was quantized")
     return model.become(Quantized, methods=programs)
+
+
+def _refuse_twice(packed: Mapping[str, str], filter_fn: Callable[[Any, str], bool] | None) -> None:
+    """Refuse a module that went through `quantize_` before; a filter may choose the layers that did not."""
+    if packed and filter_fn is None:
+        more = f" and {len(packed) - 3} more" if len(packed) > 3 else ""
+        shown = ", ".join(f"{name} ({kind})" for name, kind in list(packed.items())[:3])
+        raise UsageError(
+            f"the module has been through torchao's quantize_ before: {shown}{more}",
+            hint="Give it as it was before quantize_; or a recipe that does not quantize (xnnpack_fp32), which lowers "
+            "it as it is; or a filter_fn that leaves these out.",
+        )

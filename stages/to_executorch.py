@@ -37,12 +37,15 @@ def to_executorch(
     import executorch.kernels.quantized  # noqa: F401  registers the out variants of q/dq operators
     from executorch.exir import ExecutorchBackendConfig
 
+    from stages.support.affine import spell_out_affine
     from stages.support.delegation import delegation_of
     from stages.support.emitted import executorch_artifact
     from stages.support.programs import copy_for_rewriting, manager_of
 
     config = copy.deepcopy(backend_config if backend_config is not None else ExecutorchBackendConfig())
     programs = {method: copy_for_rewriting(ep) for method, ep in program.methods.items()}
+    for ep in programs.values():
+        spell_out_affine(ep)
     if initialize_buffers:
         for ep in programs.values():
             _keep_start_values(ep)

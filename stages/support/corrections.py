@@ -12,7 +12,8 @@ import sys
 from typing import Any
 
 import torch
-from executorch.exir.backend.partitioner import Partitioner
+from executorch.exir.backend.partitioner import Partitioner, PartitionResult
+from executorch.exir.dialects._ops import ops
 from torch.export import ExportedProgram
 
 __all__ = ["corrected"]
@@ -26,13 +27,66 @@ def corrected(partitioner: Partitioner) -> Partitioner:
     module = sys.modules.get("executorch.backends.xnnpack.partition.xnnpack_partitioner")
     if module is None or not isinstance(partitioner, module.XnnpackPartitioner):
         return partitioner
-    configs = partitioner.target_partitioner_configs
-    softmax = configs.get("_softmax.default")
-    if softmax is None:
-        return partitioner
     own = copy.copy(partitioner)
-    own.target_partitioner_configs = {**configs, "_softmax.default": _with_sound_softmax(softmax)}
+    configs = partitioner.target_partitioner_configs
+    sound = {
+        "_softmax.default": _with_sound_softmax,
+        "addmm.default": _with_sound_weights,
+        "mm.default": _with_sound_weights,
+    }
+    own.target_partitioner_configs = {
+        name: sound[name](config) if name in sound else config for name, config in configs.items()
+    }
+    own.partition = functools.partial(_partitioned_apart, own)
     return own
+
+
+def _partitioned_apart(partitioner: Partitioner, program: ExportedProgram) -> PartitionResult:
+    """Partition a program in which no two operators share a dequantize; it is changed, as upstream gives a copy.
+
+    XNNPACK takes a dequantize into the quantized operator that reads it, and then has no float value for its other
+    readers: an output comes back as zeros of another shape. And where one reader wants an image as (N, C, H, W), its
+    pass for memory layouts turns the value for all of them: sigmoid(y) beside y has the numbers of other pixels. Seen
+    with executorch 1.5.1. `convert_pt2e` gives most readers a dequantize of their own, but not those without an
+    annotation, and programs from elsewhere may share any.
+    """
+    from stages.support.turned_layouts import forget_partitions, turning_convolutions
+
+    for node in list(program.graph.nodes):
+        if node.target == ops.edge.quantized_decomposed.dequantize_per_tensor.default and len(node.users) > 1:
+            _split(node)
+    program.graph_module.recompile()
+    convolution = partitioner.target_partitioner_configs.get("convolution.default")
+    refused: set[str] = set()
+    if convolution is not None:
+        configs = {**partitioner.target_partitioner_configs, "convolution.default": _unless(convolution, refused)}
+        partitioner = copy.copy(partitioner)
+        partitioner.target_partitioner_configs = configs
+    while True:
+        result: PartitionResult = type(partitioner).partition(partitioner, program)
+        turning = turning_convolutions(program)
+        if not turning:
+            return result
+        # Only where the borders of the delegates run is known which these are; they stay with portable kernels.
+        refused |= turning
+        forget_partitions(program)
+
+
+def _unless(config: Any, refused: set[str]) -> Any:
+    """Return a config that takes nothing of these names."""
+    checked = copy.copy(config)
+    original = config.check_constraints
+    checked.check_constraints = lambda node, ep: node.name not in refused and bool(original(node, ep))
+    return checked
+
+
+def _split(node: torch.fx.Node) -> None:
+    """Copy a node for each reader but one; the output, which the signature knows by name, keeps the original."""
+    readers = sorted(node.users, key=lambda reader: reader.op != "output")
+    for reader in readers[1:]:
+        with node.graph.inserting_after(node):
+            own = node.graph.node_copy(node)
+        reader.replace_input_with(node, own)
 
 
 def _with_sound_softmax(config: Any) -> Any:
@@ -50,6 +104,38 @@ def _with_sound_softmax(config: Any) -> Any:
 
     checked.check_constraints = check
     return checked
+
+
+def _with_sound_weights(config: Any) -> Any:
+    """Refuse a decomposed linear layer of which only the weight is quantized.
+
+    XNNPACK then takes the dequantize into the delegate, drops it there, and multiplies with the stored integers. Seen
+    with executorch 1.5.1: off by a factor of thousands.
+    """
+    checked = copy.copy(config)
+    original = config.check_constraints
+
+    def check(node: torch.fx.Node, ep: ExportedProgram) -> bool:
+        weight, activation = node.args[checked.weight_idx], node.args[checked.act_idx]
+        if _is_dequantized(weight) and not _is_dequantized(activation):
+            return False
+        return bool(original(node, ep))
+
+    checked.check_constraints = check
+    return checked
+
+
+def _is_dequantized(node: Any) -> bool:
+    """Whether a value is made of stored integers by a dequantize or a conversion, transposed or viewed perhaps."""
+    follow = ("permute_copy", "view_copy", "t_copy", "transpose_copy", "unsqueeze_copy", "squeeze_copy", "_to_")
+    while isinstance(node, torch.fx.Node):
+        name, value = str(node.target), node.meta.get("val")
+        if "dequantize" in name or (isinstance(value, torch.Tensor) and not value.dtype.is_floating_point):
+            return True
+        if node.op != "call_function" or not any(part in name for part in follow):
+            return False
+        node = node.args[0]
+    return False
 
 
 @functools.lru_cache(maxsize=1)

@@ -134,6 +134,19 @@ def blind_observers(module: GraphModule) -> list[str]:
     ]
 
 
+def observed_again(module: GraphModule) -> list[str]:
+    """Return what is observed although it comes out of a dequantize already: the names of the stored tensors."""
+    found = []
+    for node in all_nodes_of(module):
+        if node.op != "call_module" or not is_observer(module.get_submodule(str(node.target))):
+            continue
+        source = node.args[0]
+        if isinstance(source, torch.fx.Node) and "dequantize" in str(source.target):
+            stored = source.args[0]
+            found.append(str(stored.target if stored.op == "get_attr" else stored.name))
+    return found
+
+
 def _is_blind(observer: torch.nn.Module) -> bool:
     for child in observer.modules():
         low, high = getattr(child, "min_val", None), getattr(child, "max_val", None)

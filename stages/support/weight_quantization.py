@@ -37,6 +37,22 @@ def _owner(method: Any) -> torch.nn.Module:
     return owner
 
 
+def packed_weights(methods: Mapping[str, Any]) -> dict[str, str]:
+    """Return the tensors of modules that are of torchao's own kinds, by name: their type."""
+    from torch.nn.utils.parametrize import is_parametrized
+    from torchao.utils import TorchAOBaseTensor
+
+    found = {}
+    for owner in map(_owner, methods.values()):
+        for name, module in owner.named_modules():
+            own = [*dict(module.named_parameters(recurse=False)), *dict(module.named_buffers(recurse=False))]
+            for tensor in (*own, *(module.parametrizations if is_parametrized(module) else ())):
+                value = getattr(module, tensor)
+                if isinstance(value, TorchAOBaseTensor):
+                    found[f"{name}.{tensor}".lstrip(".")] = type(value).__name__
+    return found
+
+
 def torchao_config(config: Any) -> Any:
     """Return the torchao configuration that a mapping of settings stands for; a configuration is returned as it is."""
     if not isinstance(config, Mapping):
