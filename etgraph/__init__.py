@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from etgraph.many import Results
     from etgraph.numerics import Comparison
     from etgraph.planned import Plan
+    from etgraph.profiles import Profile
+    from etgraph.profiling import profile
     from etgraph.recipes import Deferred, Recipe, Through
     from etgraph.registry import codec, recipe, recipe_adapter, recognizer, service, stage, target
     from etgraph.result import Result, Verification
@@ -59,7 +61,7 @@ _HOMES = {
     "api": ("detect", "fingerprint", "get_recipe", "load", "plan", "run"),
     "artifact": (
         "Artifact", "Edge", "EdgeConfig", "Executorch", "Exported", "Inputs", "Kind", "Lowered", "Module",
-        "Prepared", "Quantized", "Source",
+        "Prepared", "Profile", "Quantized", "Source",
     ),
     "comparison": ("compare",),
     "declaration": ("Situation", "Stage", "at", "progress", "warn"),
@@ -73,6 +75,8 @@ _HOMES = {
     "many": ("Results",),
     "numerics": ("Comparison",),
     "planner": ("Plan",),
+    "profiles": ("Profile",),
+    "profiling": ("profile",),
     "recipes": ("Deferred", "Recipe", "Through"),
     "registry": ("codec", "recipe", "recipe_adapter", "recognizer", "service", "stage", "target"),
     "result": ("Result", "Verification"),
@@ -86,11 +90,11 @@ __all__ = [
     "Artifact", "ArtifactFileError", "BackendCheck", "BackendUnavailableError", "Cache", "CacheMismatchError",
     "Comparison", "Deferred", "DelegationCheck", "Difference", "Edge", "EdgeConfig", "EtgraphError",
     "EtgraphWarning", "Event", "Executorch", "Exported", "Inputs", "Kind", "Lowered", "MethodCheck", "Module",
-    "Needs", "Operator", "Plan", "PlanError", "Prepared", "ProgramChange", "Quantized", "Recipe", "Result",
+    "Needs", "Operator", "Plan", "PlanError", "Prepared", "Profile", "ProgramChange", "Quantized", "Recipe", "Result",
     "Results", "Situation", "Source", "Stage", "StageDeclarationError", "StageError", "Step", "Target", "Through",
     "Untaken", "UntrustedFileError", "UsageError", "Verification", "at", "check", "codec", "compare", "detect",
-    "diff", "fingerprint", "get_recipe", "load", "plan", "progress", "recipe", "recipe_adapter", "recognizer",
-    "run", "service", "stage", "target", "warn",
+    "diff", "fingerprint", "get_recipe", "load", "plan", "profile", "progress", "recipe", "recipe_adapter",
+    "recognizer", "run", "service", "stage", "target", "warn",
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import sys
 import time
@@ -57,7 +58,7 @@ def _own_code() -> tuple[Description, dict[str, int], float]:
     hashing = hasher()
     written: dict[str, int] = {}
     for package in PACKAGES:
-        root = Path(sys.modules[package].__path__[0])
+        root = Path(importlib.import_module(package).__path__[0])
         for path in sorted(root.rglob("*.py")):
             written[str(path)] = os.stat(path).st_mtime_ns
             content = path.read_bytes()

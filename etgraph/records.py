@@ -17,7 +17,7 @@ from etgraph.runner import own_copies
 if TYPE_CHECKING:
     from etgraph.result import Result
 
-__all__ = ["check_path", "save_bundled", "save_etrecord"]
+__all__ = ["check_path", "programs_before_lowering", "save_bundled", "save_etrecord"]
 
 #: The stage that goes to lowered in one, and shows no edge program; what it is given is what `to_edge` takes.
 _COMBINED = "to_edge_transform_and_lower"
@@ -57,12 +57,12 @@ def save_etrecord(result: Result, path: str | os.PathLike[str]) -> Path:
             "the run began with a .pte, which keeps no graphs, so there is nothing to make an ETRecord of",
             hint="Run from the module or from an exported, edge or lowered program.",
         )
-    programs = _programs(result)
+    programs = programs_before_lowering(result)
     written: Path = registry.service("write_etrecord")(target, program=result.artifact, **programs)
     return written
 
 
-def _programs(result: Result) -> dict[str, Artifact | None]:
+def programs_before_lowering(result: Result) -> dict[str, Artifact | None]:
     """Return what the program was before it was lowered: `exported`, `edge`, and `transformed` after edge passes."""
     kinds = {str(result.held.kind), *map(str, result.plan.kinds)}
     captured = next((kind for kind in ("quantized", "exported") if kind in kinds), None)

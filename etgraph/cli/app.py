@@ -17,7 +17,7 @@ from etgraph.errors import EtgraphError, UsageError
 __all__ = ["COMMANDS", "build", "invoke"]
 
 #: Modules of this package that hold commands, in the order that `--help` shows them. Each has `register(app)`.
-COMMANDS = ("run", "plan", "check", "inspect", "diff", "listing", "cache", "doctor", "demo")
+COMMANDS = ("run", "plan", "check", "inspect", "profile", "diff", "listing", "cache", "doctor", "demo")
 
 #: Errors of Typer's own parser. Typer 0.15 takes them from click, later ones from a copy inside typer.
 _PARSER_ERROR: type[Exception] = next(

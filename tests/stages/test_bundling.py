@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,14 @@ def test_a_bundled_program_holds_the_pte_its_inputs_and_what_the_source_computes
     assert checked.max_error < 1e-5
     assert set(checked) == set(source)
     assert "outputs that the bundled program brings" in checked.notes[0]
+
+
+def test_a_file_may_be_the_first_thing_that_a_process_runs(tmp_path: Path) -> None:
+    model, inputs, _ = made("conv")
+    etgraph.run(model, inputs, recipe="portable").save(tmp_path / "m.pte")
+    statement = f"import etgraph; print(etgraph.run({str(tmp_path / 'm.pte')!r}).artifact.kind)"
+    done = subprocess.run([sys.executable, "-c", statement], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "executorch", done.stderr
 
 
 def test_upstreams_reader_takes_it(tmp_path: Path) -> None:
