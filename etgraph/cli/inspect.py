@@ -8,6 +8,7 @@ import typer
 
 from etgraph.cli import options
 from etgraph.cli.describe import describe
+from etgraph.cli.explorer import explorer_folder, write_graphs
 from etgraph.cli.job import Asked, prepare
 from etgraph.cli.noise import runtime_log_hidden
 from etgraph.cli.output import reporting
@@ -25,6 +26,14 @@ def inspect(
     graph: Annotated[
         bool, typer.Option("--graph", help="Print each method's graph, with shapes and source lines.")
     ] = False,
+    model_explorer: Annotated[
+        str | None,
+        typer.Option(
+            "--model-explorer",
+            metavar="DIR",
+            help="Also write the graphs into this folder as a file that Model Explorer opens.",
+        ),
+    ] = None,
     shape: options.Shape = None,
     trust: options.Trust = False,
     as_json: options.Json = False,
@@ -39,12 +48,14 @@ def inspect(
       etgraph inspect net.py:model
       etgraph inspect model.edge.etg --graph
       etgraph inspect model.pte --json
+      etgraph inspect model.lowered.etg --model-explorer graphs   then: model-explorer graphs/*.json
     """
     with reporting(as_json=as_json, verbose=verbose) as output:
         from etgraph.registry import registry
         from etgraph.sources import artifact_of
 
         asked = Asked.read(source, shape=shape, trust=trust)
+        folder = explorer_folder(model_explorer) if model_explorer is not None else None
         job = prepare(asked)
         artifact = artifact_of(job.source, job.arguments.get("example_inputs"), trust=trust)
         with runtime_log_hidden(verbose=verbose):
@@ -52,4 +63,7 @@ def inspect(
         if asked.reference.is_program_file:
             about["written_with"] = registry.service("file_versions")(job.source) or None
         output.say(describe(source, about))
-        output.document({"source": source, **about})
+        written = write_graphs(artifact, folder, asked.reference.stem) if folder is not None else None
+        if written is not None:
+            output.note(f"graphs in {written}; to look at them: model-explorer {written}")
+        output.document({"source": source, **about, "model_explorer": str(written) if written is not None else None})

@@ -17,7 +17,7 @@ from etgraph.registry import registry
 if TYPE_CHECKING:
     from etgraph.result import Result
 
-__all__ = ["FORMAT", "Told", "document_of"]
+__all__ = ["FORMAT", "Told", "document_of", "options_of"]
 
 #: The form of a document; a number higher where something means something else than before.
 FORMAT = "etgraph report 1"
@@ -155,7 +155,7 @@ def _common(target: str, made: Plan | None, steps: Sequence[Any], told: Told) ->
         "recipe": made.request.recipe.name if made is not None else "",
         "plan": made.to_dict() if made is not None else None,
         "steps": [asdict(step) for step in steps],
-        "options": [one for step in made.steps for one in _options(step)] if made is not None else [],
+        "options": [one for step in made.steps for one in options_of(step)] if made is not None else [],
         "files": [{"path": path, "bytes": count} for path, count in told.files.items()],
         "check": _data(told.check),
         "numerics": _data(told.numerics),
@@ -167,7 +167,8 @@ def _data(value: Any) -> Any:
     return value.to_json() if hasattr(value, "to_json") else value
 
 
-def _options(step: PlannedStep) -> list[dict[str, str]]:
+def options_of(step: PlannedStep) -> list[dict[str, str]]:
+    """Return the options of a step, each in a line."""
     return [
         {"stage": step.stage, "option": name, "value": _option_text(name, value)}
         for name, value in sorted(step.options.items())

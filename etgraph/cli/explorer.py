@@ -1,0 +1,40 @@
+"""`etgraph inspect --model-explorer DIR`: the graphs of a program as a file that Model Explorer opens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import IO, Any
+
+from etgraph.cli.outfile import check_writable
+from etgraph.errors import UsageError
+
+__all__ = ["explorer_folder", "write_graphs"]
+
+
+def explorer_folder(given: str) -> Path:
+    """Return the folder, made when it is not there; refuse one that cannot be written to."""
+    folder = Path(given)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--model-explorer {given}: the folder cannot be made: {error.strerror}") from error
+    check_writable(folder / "x")
+    return folder
+
+
+def write_graphs(artifact: Any, folder: Path, stem: str) -> Path:
+    """Write `NAME.<kind>.json` into the folder, whole or not at all, and return its path."""
+    from etgraph.files import replace_file
+    from etgraph.registry import registry
+
+    label = f"{stem}.{artifact.kind}"
+    collection = registry.service("model_explorer")(artifact, label)
+    content = json.dumps(collection).encode()
+
+    def fill(to: IO[bytes]) -> None:
+        to.write(content)
+
+    file = folder / f"{label}.json"
+    replace_file(file, fill)
+    return file
