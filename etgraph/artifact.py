@@ -184,6 +184,13 @@ class Artifact:
     def __repr__(self) -> str:
         return f"<{self.kind} artifact: {', '.join(self.methods)}>"
 
+    def _repr_html_(self) -> str:
+        from etgraph.notebook import show_artifact
+        from etgraph.registry import registry
+
+        delegation = registry.services.get("delegation")
+        return show_artifact(self, delegation(self) if delegation is not None else None)
+
     def become(self, kind: type[A], *, methods: Mapping[str, Any], **more: Any) -> A:
         """Return an artifact of another kind that keeps everything that is not about this kind's programs."""
         return kind(

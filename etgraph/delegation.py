@@ -155,6 +155,11 @@ class DelegationCheck:
             "notes": list(self.notes),
         }
 
+    def _repr_html_(self) -> str:
+        from etgraph.notebook import show_check
+
+        return show_check(self)
+
     def __str__(self) -> str:
         from etgraph.delegation_text import explain
 

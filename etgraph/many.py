@@ -61,6 +61,11 @@ class Results(Mapping[str, Result]):
 
         return write_report(self, path, told)
 
+    def _repr_html_(self) -> str:
+        from etgraph.notebook import show_results
+
+        return show_results(self.outcomes)
+
     def __repr__(self) -> str:
         shown = (
             f"{name}: {'failed' if isinstance(one, EtgraphError) else 'done'}" for name, one in self.outcomes.items()

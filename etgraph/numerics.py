@@ -210,6 +210,11 @@ class Comparison:
         plain: dict[str, Any] = _plain(data)
         return plain
 
+    def _repr_html_(self) -> str:
+        from etgraph.notebook import show_comparison
+
+        return show_comparison(self)
+
     def __str__(self) -> str:
         samples = sum(self.samples.values())
         lines = [f"computed on {self.inputs} ({samples} sample{'' if samples == 1 else 's'})", *_stage_lines(self)]

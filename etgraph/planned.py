@@ -91,6 +91,11 @@ class Plan:
         between = [step.produces for step in self.steps if step.produces != step.consumes]
         return (self.request.start, *between)
 
+    def _repr_html_(self) -> str:
+        from etgraph.notebook import show_plan
+
+        return show_plan(self)
+
     def explain(self) -> str:
         """Say each step, each choice with its reason, and what was rejected."""
         from etgraph.draw import explain

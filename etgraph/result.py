@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from etgraph.artifact import Artifact
@@ -49,6 +49,11 @@ class Verification(dict[str, tuple[float, ...]]):
         self.snr = dict(snr)
         self.notes = notes
 
+    def _repr_html_(self) -> str:
+        from etgraph.notebook import show_verification
+
+        return show_verification(self)
+
     @property
     def max_error(self) -> float:
         """The largest absolute error of all."""
@@ -74,6 +79,12 @@ class Result:
     kept: Mapping[str, Artifact] = field(default_factory=dict, repr=False)
     rebuild: Callable[[str], Artifact] | None = field(default=None, repr=False)
     cache_problems: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        from etgraph.notebook import show_result
+
+        taken = registry.services.get("delegation")
+        return show_result(self, [asdict(step) for step in self.steps], taken(self.artifact) if taken else {})
 
     @property
     def source(self) -> Artifact:

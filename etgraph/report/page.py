@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from etgraph.pictures.bars import colours_of, draw_delegation
+from etgraph.pictures.findings import trace_of, why_of
 from etgraph.pictures.treemap import SECTIONS, draw_sizes
 from etgraph.pictures.way import draw_way
 from etgraph.report.commands import commands_of
-from etgraph.report.findings import trace_of, why_of
 from etgraph.words import counted, percent, seconds, size
 
 __all__ = ["page_of"]
