@@ -25,7 +25,7 @@ def _weights(size: int, rounds: int) -> dict[str, list[float]]:
 
     width = int((size / 8 / 4) ** 0.5)
     model = torch.nn.Sequential(*(torch.nn.Linear(width, width, bias=False) for _ in range(8)))
-    weights = [parameter.detach().numpy() for parameter in model.parameters()]
+    weights = [parameter.detach().numpy().view(numpy.uint8) for parameter in model.parameters()]
     target = numpy.zeros_like(weights[0])
     program = torch.export.export(model, (torch.zeros(1, width),))
 
