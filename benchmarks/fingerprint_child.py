@@ -16,7 +16,7 @@ def main() -> None:
 
 
 def _weights(size: int, rounds: int) -> dict[str, list[float]]:
-    """Digest eight weights, in turns with blake3 and a copy of the same bytes; wall seconds."""
+    """Digest eight weights, in turns with blake3 and a copy of the same bytes; wall and processor seconds."""
     import numpy
     import torch
     from blake3 import blake3
@@ -41,12 +41,13 @@ def _weights(size: int, rounds: int) -> dict[str, list[float]]:
     }
     for way in ways.values():
         way()
-    told: dict[str, list[float]] = {name: [] for name in ways}
+    told: dict[str, list[float]] = {f"{name}{clock}": [] for name in ways for clock in ("", "_cpu")}
     for _ in range(rounds):
         for name, way in ways.items():
-            began = time.perf_counter()
+            wall, cpu = time.perf_counter(), time.process_time()
             way()
-            told[name].append(time.perf_counter() - began)
+            told[name].append(time.perf_counter() - wall)
+            told[f"{name}_cpu"].append(time.process_time() - cpu)
     return {**told, "bytes": [sum(weight.nbytes for weight in weights)]}
 
 
