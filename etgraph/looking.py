@@ -144,13 +144,9 @@ def _watching(on_event: OnEvent | None, before: list[Callable[[], Artifact]]) ->
 
 
 def _others(recipe: Recipe) -> dict[str, Any]:
-    """Return partitioners of backends that a recipe does not use, one for each that can be lowered for here."""
+    """Return partitioners of backends that a recipe does not use, for each that can be lowered for here."""
     found: dict[str, Any] = {}
-    seen = set(recipe.backends)
-    for target in registry.targets.values():
-        backend = target.backends[0]
-        if backend in seen or target.to_lower.missing():
-            continue
+    for backend, target in _targets_by_backend(recipe).items():
         try:
             with _root_logger_kept():
                 stages = recipe_of(target).stages
@@ -159,10 +155,22 @@ def _others(recipe: Recipe) -> dict[str, Any]:
         except (EtgraphError, ImportError, KeyError):
             # It has no partitioners, or cannot be made here after all.
             continue
-        seen.add(backend)
         if isinstance(partitioners, list | tuple) and partitioners:
             found[f"{target.name} ({backend})"] = partitioners
     return found
+
+
+def _targets_by_backend(recipe: Recipe) -> dict[str, Target]:
+    """Choose a target for each backend that a recipe does not use: one of the same precision where there is one."""
+    precision = next((word for word in ("int8", "fp16") if word in recipe.name), "fp32")
+    chosen: dict[str, Target] = {}
+    for target in registry.targets.values():
+        backend = target.backends[0]
+        if backend in recipe.backends or target.to_lower.missing():
+            continue
+        if backend not in chosen or (target.precision == precision != chosen[backend].precision):
+            chosen[backend] = target
+    return chosen
 
 
 @contextlib.contextmanager

@@ -55,6 +55,7 @@ def _root(
       etgraph run colleague.pt2 -o model.pte  go on from a program that was exported elsewhere
       etgraph run net.py:model --to edge      stop to look; etgraph run model.edge.etg goes on
       etgraph plan net.py:model               the way and the reasons, without doing it
+      etgraph check net.py:model              what backends would take, and why not the rest
 
     Exit code: 0 done, 2 wrong use, 1 a stage or a check failed, 130 interrupted.
     """

@@ -91,6 +91,21 @@ def test_an_unsupported_operator_in_the_middle_is_named_with_its_source_line():
     assert "torch.cumsum(x, 1)" in str(found)
 
 
+def test_operators_of_methods_that_are_not_called_forward_have_their_lines_too():
+    class Two(nn.Module):
+        def encode(self, x):
+            return torch.cumsum(x + 1.0, 0)
+
+        def decode(self, z):
+            return torch.cumsum(z - 1.0, 1)
+
+    inputs = {"encode": (torch.ones(2, 3),), "decode": (torch.ones(2, 3),)}
+    found = check(Two(), inputs)
+    for method, line in (("encode", "torch.cumsum(x + 1.0, 0)"), ("decode", "torch.cumsum(z - 1.0, 1)")):
+        (operator,) = groups(found, method)["aten.cumsum.default"].operators
+        assert f"in {method}: return {line}" in operator.source_line
+
+
 def test_words_of_the_partitioner_are_quoted_and_group_what_they_are_about():
     class Means(nn.Module):
         def forward(self, x):
@@ -173,7 +188,7 @@ def test_each_backend_is_offered_what_those_before_it_left():
 def test_another_target_is_named_only_where_its_partitioner_takes_the_operator():
     found = etgraph.check(Middle(), (torch.randn(2, 4),), "xnnpack_fp32")
     (help_,) = groups(found)["aten.cumsum.default"].helps
-    assert "CoreMLBackend" in help_
+    assert "ios-arm64-coreml-fp32 (CoreMLBackend)" in help_
     assert "Vulkan" not in help_
 
 

@@ -209,6 +209,19 @@ def test_modules_are_compared_by_their_code():
     assert found[1:] == ("-1.5", "-1.0")
 
 
+def test_versions_that_two_files_were_written_with_are_compared(tmp_path, monkeypatch):
+    from stages.codec import artifacts
+
+    at("edge").save(tmp_path / "new.edge.etg")
+    monkeypatch.setattr(artifacts, "_versions", lambda: {"torch": "1.0"})
+    at("edge", Net(low=-1.0)).save(tmp_path / "old.edge.etg")
+    found = etgraph.diff(tmp_path / "old.edge.etg", tmp_path / "new.edge.etg")
+    assert found.a.name.endswith("old.edge.etg")
+    assert ("torch", "1.0", torch.__version__.partition("+")[0]) in [
+        (one.what, one.before, (one.after or "").partition("+")[0]) for one in found.about("versions")
+    ]
+
+
 def test_a_fingerprint_that_differs_is_never_called_equal(monkeypatch):
     """Should something enter the fingerprint that is not compared, the two still differ."""
     from etgraph.registry import registry
