@@ -27,11 +27,11 @@ check: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# About half an hour on a quiet machine; JSON and plots go to benchmarks/results.
+# Wants a quiet machine for half an hour or more; JSON and plots go to benchmarks/results.
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
-# A few minutes, on small networks: to see that all of it works.
+# On small networks, each way once: to see that all of it works.
 bench-quick: $(VENV)/.bench
 	$(BIN)/python -m benchmarks --quick
 

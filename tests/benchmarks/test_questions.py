@@ -67,7 +67,8 @@ def test_a_real_way_is_measured_checked_and_compared(tmp_path):
     assert note.startswith("byte for byte the .pte of the calls by hand; all executed: error at most")
     share = figures["a small ViT fp32: etgraph's own share of its time"]
     assert 0 < share.median < 50
-    assert 1 < figures["a small ViT fp32, executorch.export / by hand: peak memory"].median * 2 < 4
+    assert figures["a small ViT fp32, etgraph: peak memory"].median > 200
+    assert {"a small ViT fp32, empty cache / no cache: wall", "a small ViT fp32, by hand: wall"} <= set(figures)
 
 
 @pytest.mark.slow
