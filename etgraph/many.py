@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etgraph.artifact import Artifact
@@ -16,7 +16,7 @@ from etgraph.memo import Outcome
 from etgraph.planned import Plan, PlannedStep
 from etgraph.preparation import Asked, needs_the_backend, planned
 from etgraph.result import Result
-from etgraph.runner import StepRunner
+from etgraph.runner import OnEvent, StepRunner
 from etgraph.targets import Target
 
 __all__ = ["Results", "run_targets"]
@@ -94,12 +94,20 @@ def run_targets(job: Job, targets: list[Target], to: str, path: str) -> Results:
     try:
         for name, made in plans.items():
             try:
-                outcomes[name] = job.run(made, shared.runner(name), release=False)
+                own = replace(job, on_event=_naming(job.on_event, name))
+                outcomes[name] = own.run(made, shared.runner(name), release=False)
             except EtgraphError as error:
                 outcomes[name] = error
     finally:
         job.calibration.release()
     return Results({target.name: outcomes[target.name] for target in targets})
+
+
+def _naming(on_event: OnEvent | None, target: str) -> OnEvent | None:
+    if on_event is None:
+        return None
+    tell = on_event
+    return lambda event: tell(replace(event, target=target))
 
 
 @dataclass

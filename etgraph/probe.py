@@ -75,6 +75,7 @@ def _of_method(
 def precision_of(name: str) -> float | None:
     """Return the signal-to-noise ratio in dB that is fit for a target, or for a recipe that a target goes by."""
     registry.load_plugins()
+    name = name.partition("(")[0]
     if name in registry.targets:
         return registry.targets[name].snr
     entry = registry.recipes.get(name)

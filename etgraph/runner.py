@@ -55,6 +55,7 @@ class Event:
 
     Args:
         done, of: at `step_progress`, how many pieces of its work the step has done, and of how many (None: unknown).
+        target: in a run for several targets, the name of the one.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Event:
     held: Held | None = field(default=None, repr=False)
     done: int = 0
     of: int | None = None
+    target: str = ""
 
     @property
     def artifact(self) -> Artifact | None:

@@ -97,7 +97,7 @@ class Target:
     """A named recipe for a piece of hardware.
 
     Args:
-        name: `<os or board>-<arch>-<backend>-<precision>`.
+        name: `<os or board>-<arch>-<backend>-<precision>`, with the options that its recipe is given, if any.
         build: makes the recipe; called only when the target is used.
         backends: the backends that its programs use, in order: each takes what those before it left.
         to_lower: what a host needs to make its programs.
@@ -114,7 +114,7 @@ class Target:
     snr: float
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if not _NAME.fullmatch(self.name.partition("(")[0]):
             raise StageDeclarationError(
                 f"a target cannot be named {self.name!r}",
                 hint="Name it <os or board>-<arch>-<backend>-<precision> in lower case, as ios-arm64-coreml-fp16.",
@@ -125,7 +125,7 @@ class Target:
     @property
     def precision(self) -> str:
         """The last part of its name."""
-        return self.name.rpartition("-")[2]
+        return self.name.partition("(")[0].rpartition("-")[2]
 
     def require(self) -> None:
         """Refuse to go on where this host lacks something to lower with.

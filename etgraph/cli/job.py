@@ -11,6 +11,7 @@ from etgraph.cli.shapes import parse_shape, random_inputs
 from etgraph.cli.source import Reference, load_object, parse_source
 from etgraph.errors import UsageError
 from etgraph.recipes import closest
+from etgraph.spelling import read_options
 
 if TYPE_CHECKING:
     from etgraph.targets import Target
@@ -115,9 +116,10 @@ def _targets_named(recipe: str | None, targets: Sequence[str]) -> tuple[str, ...
 
     known = target_names() if targets else []
     for target in targets:
-        if target not in known:
+        name, _ = read_options(target)
+        if name not in known:
             raise UsageError(
-                f"--target {target}: there is no such target{closest(target, known)}",
+                f"--target {name}: there is no such target{closest(name, known)}",
                 hint="`etgraph list targets` shows all." if known else "No target is installed; take a --recipe.",
             )
     return tuple(dict.fromkeys(targets))

@@ -24,7 +24,11 @@ SourceArgument: TypeAlias = Annotated[
 Recipe: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--recipe", "-r", metavar="NAME", help="A recipe; xnnpack_fp32 by default.", autocompletion=complete.recipes
+        "--recipe",
+        "-r",
+        metavar="NAME",
+        help="A recipe; xnnpack_fp32 by default. With options: 'xnnpack_8da4w(group_size=64)'.",
+        autocompletion=complete.recipes,
     ),
 ]
 Target: TypeAlias = Annotated[
@@ -32,7 +36,7 @@ Target: TypeAlias = Annotated[
     typer.Option(
         "--target",
         metavar="NAME",
-        help="A target, instead of a recipe; again for each further one.",
+        help="A target, instead of a recipe; again for each further one. It takes the options of its recipe.",
         autocompletion=complete.targets,
     ),
 ]

@@ -46,6 +46,7 @@ class Progress:
         if self._bars is None:
             return
         text = f"{event.index + 1}/{event.total} {event.planned.stage}"
+        text = f"{event.target}: {text}" if event.target else text
         if event.name == "step_started":
             self._current = self._bars.add_task(text, total=1)
         elif event.name == "step_progress":

@@ -63,7 +63,11 @@ def run(
     check_cache: options.CheckCache = False,
     dump_stages: Annotated[
         str | None,
-        typer.Option("--dump-stages", metavar="DIR", help="Write every artifact on the way into this folder."),
+        typer.Option(
+            "--dump-stages",
+            metavar="DIR",
+            help="Write every artifact on the way into this folder; with several targets, into a folder of each there.",
+        ),
     ] = None,
     verify: Annotated[
         bool,
@@ -144,10 +148,12 @@ def run(
         page = ReportFile(report, source)
         beside = Beside.read(etrecord, bundled, to)
         if len(asked.targets) > 1:
-            many.refuse_single(
-                asked, dump_stages=dump_stages, dry_run=dry_run, trace_numerics=trace_numerics, beside=beside
-            )
-            many.execute(output, asked, many.folder(out), page, verify=verify)
+            many.refuse_single(asked, trace_numerics=trace_numerics, beside=beside)
+            if dry_run:
+                many.show_plans(output, asked)
+                return
+            dump_into = dump_folder(dump_stages) if dump_stages else None
+            many.execute(output, asked, many.folder(out), page, verify=verify, dump=dump_into)
             return
         file = output_path(out, asked.reference, to)
         if dry_run:

@@ -6,10 +6,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from etgraph.recipes import Recipe
 from etgraph.registry import registry
+from etgraph.targets import Needs, Target
+from stages.recipes.xnnpack import xnnpack_fp32
 
 from .conftest import Etgraph
 
@@ -21,6 +25,17 @@ def make():
     model, inputs = plain()
     return etgraph.Source(model, inputs, calibration_inputs=[inputs, (torch.randn(1, 3, 8, 8),)])
 """
+
+
+def failing() -> Recipe:
+    """XNNPACK by a partitioner that fails."""
+    from executorch.exir.backend.partitioner import Partitioner
+
+    class Broken(Partitioner):  # type: ignore[misc]
+        def partition(self, exported_program: Any) -> Any:
+            raise RuntimeError("it is broken")
+
+    return xnnpack_fp32().with_options("to_edge_transform_and_lower", partitioners=[Broken()])
 
 
 @pytest.fixture
@@ -82,7 +97,8 @@ def test_several_targets_at_once(etgraph_cli: Etgraph, folder: Path, no_sdk: Non
     (folder / "calibrated.py").write_text(CALIBRATED)
     names = ["linux-x86_64-xnnpack-fp32", "android-arm64-qnn-fp16", "android-arm64-xnnpack-int8"]
     targets = [word for name in names for word in ("--target", name)]
-    answer = etgraph_cli("run", "calibrated.py:make", *targets, "-o", "out", "--no-cache", "--verify", "--json")
+    more = ("--no-cache", "--verify", "--dump-stages", "dump", "--json")
+    answer = etgraph_cli("run", "calibrated.py:make", *targets, "-o", "out", *more)
     assert answer.code == 1
     fp32, qnn, int8 = answer.document["targets"]
     assert [row["target"] for row in (fp32, qnn, int8)] == names
@@ -99,6 +115,52 @@ def test_several_targets_at_once(etgraph_cli: Etgraph, folder: Path, no_sdk: Non
         assert row["delegation"]["forward"]["backends"][0]["name"] == "XnnpackBackend"
         assert row["verification"]["passed"] is True
     assert int8["verification"]["tolerance"]["snr"] == 20
+    assert [Path(one).name for one in fp32["dumped"]] == [
+        "make.1.exported.etg", "make.2.lowered.etg", "make.3.executorch.pte",
+    ]  # fmt: skip
+    assert {Path(one).parent for one in int8["dumped"]} == {Path("dump/android-arm64-xnnpack-int8")}
+    assert all(Path(one).exists() for row in (fp32, int8) for one in row["dumped"])
+
+
+def test_a_failure_says_how_to_go_on_for_its_target_alone(
+    etgraph_cli: Etgraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a target whose lowering fails, the exported program is kept."""
+    names = ("linux-x86_64-xnnpack-fp32", "linux-x86_64-xnnpack-failing")
+    made = Target(names[1], failing, "", ("XnnpackBackend",), Needs(), None, 80)
+    monkeypatch.setitem(registry.targets, made.name, made)
+    targets = [word for name in names for word in ("--target", name)]
+    answer = etgraph_cli("run", "net.py:make", *targets, "-o", "out", "--no-cache", "--dump-stages", "dump", "--json")
+    good, failed = answer.document["targets"]
+    assert (good["outcome"], failed["outcome"], answer.code) == ("done", "failed", 1)
+    assert failed["dumped"] == ["dump/linux-x86_64-xnnpack-failing/make.1.exported.etg"]
+    assert failed["resume_command"] == (
+        "etgraph run dump/linux-x86_64-xnnpack-failing/make.1.exported.etg --target linux-x86_64-xnnpack-failing "
+        "-o out/make.linux-x86_64-xnnpack-failing.pte"
+    )
+    assert failed["resume_command"] in failed["error"]
+
+
+def test_the_plan_for_each_target_is_shown_and_nothing_is_run(etgraph_cli: Etgraph, folder: Path) -> None:
+    names = ("linux-x86_64-xnnpack-8da4w(group_size=64)", "android-arm64-xnnpack-fp32")
+    targets = [word for name in names for word in ("--target", name)]
+    answer = etgraph_cli("run", "net.py:make", *targets, "--dry-run", "-o", "out")
+    assert answer.code == 0
+    assert [line for line in answer.out.splitlines() if line.startswith("from module to")] == [
+        f"from module to executorch under recipe {name}" for name in names
+    ]
+    assert answer.out.endswith("nothing was run (--dry-run)\n")
+    assert not (folder / "out").exists()
+
+
+def test_a_target_without_a_plan_does_not_hide_the_others(etgraph_cli: Etgraph) -> None:
+    names = ("linux-x86_64-xnnpack-int8", "android-arm64-xnnpack-fp32")
+    targets = [word for name in names for word in ("--target", name)]
+    answer = etgraph_cli("run", "net.py:make", *targets, "--dry-run", "--json")
+    bad, good = answer.document["targets"]
+    assert answer.code == bad["exit_code"] == 2
+    assert "needs calibration_inputs" in bad["error"]
+    assert good["plan"]["steps"]
 
 
 def test_the_table_has_a_line_for_each(etgraph_cli: Etgraph, folder: Path, no_sdk: None) -> None:
@@ -134,9 +196,11 @@ def test_one_target_says_what_was_taken_and_that_this_host_cannot_run_it(etgraph
             "names a file, and several targets make one each",
         ),
         (
-            ("--target", "linux-x86_64-xnnpack-fp32", "--target", "android-arm64-xnnpack-fp32", "--dry-run"),
-            "--dry-run is about one target, and 2 were given",
+            ("--target", "linux-x86_64-xnnpack-fp32", "--target", "android-arm64-xnnpack-fp32", "--trace-numerics"),
+            "--trace-numerics is about one target, and 2 were given",
         ),
+        (("--target", "linux-x86_64-xnnpack-8da4w(groups=64)"), "has no option 'groups'; did you mean 'group_size'?"),
+        (("--recipe", "xnnpack_8da4w(group_size=x)"), "is given as x, which is no literal value"),
         (("--recipe", "android-arm64-xnnpack-fp32"), "Give target='android-arm64-xnnpack-fp32'"),
     ],
 )
