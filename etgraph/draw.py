@@ -97,8 +97,14 @@ def to_dot(plan: Plan) -> str:
     """Return a directed graph in the DOT language: https://graphviz.org/doc/info/lang.html."""
     lines = ["digraph plan {", "    rankdir=LR;", '    node [shape=box, style="rounded"];']
     for kind in dict.fromkeys(str(kind) for kind in plan.kinds):
-        lines.append(f'    "{kind}" [penwidth=3];')
+        lines.append(f"    {_quoted(kind)} [penwidth=3];")
     for a, b, name, on_way in _edges(plan):
         style = "penwidth=3" if on_way else "style=dashed"
-        lines.append(f'    "{a}" -> "{b}" [label="{name}", {style}];')
+        lines.append(f"    {_quoted(a)} -> {_quoted(b)} [label={_quoted(name)}, {style}];")
     return "\n".join([*lines, "}"])
+
+
+def _quoted(name: str) -> str:
+    """Return a name as a string of DOT."""
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["counted", "percent", "seconds", "size"]
+import re
+
+__all__ = ["counted", "percent", "reason_lines", "seconds", "size"]
 
 
 def size(count: int) -> str:
@@ -30,3 +32,8 @@ def percent(part: float, whole: float) -> str:
     if part == whole or not part:
         return f"{share:.0f} %"
     return f"{min(max(share, 0.1), 99.9):.{0 if 1 <= share <= 99 else 1}f} %"
+
+
+def reason_lines(reason: str) -> list[str]:
+    """Split what is said of a step into lines: one for each part of its key that changed."""
+    return re.split(r"; (?!it was )|\n\s*", reason)

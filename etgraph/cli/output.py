@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 from etgraph.errors import EtgraphError, StageError
-from etgraph.words import counted, seconds, size
+from etgraph.words import counted, reason_lines, seconds, size
 
 __all__ = [
     "Output", "command_line", "counted", "invocation", "reader_left", "reason_lines", "reporting", "seconds", "size",
@@ -158,8 +157,3 @@ def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right: S
     page = io.StringIO()
     Console(file=page, width=10_000, color_system=None, legacy_windows=False).print(laid)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
-
-
-def reason_lines(reason: str) -> list[str]:
-    """Split what is said of a step into lines: one for each part of its key that changed."""
-    return re.split(r"; (?!it was )|\n\s*", reason)

@@ -13,11 +13,12 @@ _LINES = 4
 _AROUND = 5
 
 
-def why_of(check: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def why_of(check: Mapping[str, Any] | None, without: Sequence[str] = ()) -> dict[str, Any] | None:
     """Return the rows of the why-not table.
 
     Args:
         check: as `DelegationCheck.to_json()` gives it; None where nobody asked.
+        without: notes that stand elsewhere already.
     """
     if check is None:
         return None
@@ -32,7 +33,7 @@ def why_of(check: Mapping[str, Any] | None) -> dict[str, Any] | None:
         "rows": rows,
         "methods": len(check["methods"]) > 1,
         "without_kernel": sorted(missing),
-        "notes": check["notes"],
+        "notes": [note for note in check["notes"] if note not in without],
     }
 
 
@@ -62,11 +63,16 @@ def trace_of(numerics: Mapping[str, Any] | None) -> dict[str, Any] | None:
     stages = numerics["stages"]
     bad = next((stage for stage in stages if not stage["within"]), None)
     samples = sum(numerics["samples"].values())
+    kinds = Counter(stage["kind"] for stage in stages)
     return {
         "within": numerics["within"],
         "first_bad": f"{bad['kind']}, made by {bad['stage']}" if bad is not None else "",
         "inputs": f"{numerics['inputs']} ({samples} sample{'' if samples == 1 else 's'})",
-        "rows": [row for stage in stages for row in _stage_rows(stage)],
+        "rows": [
+            {**row, "kind": f"{row['kind']}, by {stage['stage']}" if kinds[stage["kind"]] > 1 else row["kind"]}
+            for stage in stages
+            for row in _stage_rows(stage)
+        ],
         "suspects": [_suspect(one) for one in numerics["suspects"]],
         "nodes": _nodes(numerics["nodes"], [one["node"] for one in numerics["suspects"] if one["node"]]),
         "notes": numerics["notes"],

@@ -11,7 +11,7 @@ from etgraph.pictures.findings import trace_of, why_of
 from etgraph.pictures.treemap import SECTIONS, draw_sizes
 from etgraph.pictures.way import draw_way
 from etgraph.report.commands import commands_of
-from etgraph.words import counted, percent, seconds, size
+from etgraph.words import counted, percent, reason_lines, seconds, size
 
 __all__ = ["page_of"]
 
@@ -38,13 +38,14 @@ def _run(number: int, run: Mapping[str, Any]) -> dict[str, Any]:
     error = run["error"]
     return {
         **run,
+        "steps": [{**step, "reasons": reason_lines(step["reason"])} for step in run["steps"]],
         "anchor": f"run-{number}",
         "facts": _facts(run),
         "way": draw_way(run["plan"], run["steps"], error["problem"] if error else "") if run["plan"] else "",
         "refused": _refused(run["plan"]),
         "bars": [_bar(method, found, colours) for method, found in delegation.items()],
         "colours": colours,
-        "why": why_of(run["check"]),
+        "why": why_of(run["check"], without=run["plan"]["notes"] if run["plan"] else ()),
         "trace": trace_of(run["numerics"]),
         "treemap": draw_sizes(sizes),
         "parts": sizes[:_PARTS],
