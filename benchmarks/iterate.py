@@ -3,7 +3,7 @@
 A network in a Python file, from there to a `.pte` for XNNPACK on one cache; each run is a new process that meets one
 change. Compared with the same run without a cache, and with a script by hand that saves with upstream's functions
 (torch.export.save, exir.serde, the `.pte`) and goes on from the last file that the change leaves good: a script
-cannot know which that is, so it is told. Which steps ran and which were reused is checked in every run, and the `.pte`
+cannot know which that is, so it is told. etgraph's own code must not be edited meanwhile: it is in every key. Which steps ran and which were reused is checked in every run, and the `.pte`
 of changes that keep the outputs is executed once.
 
 Parts: NETWORK (MobileNetV2 when none is named), and what changed, such as `--only vit_base --only weight`.
@@ -149,7 +149,8 @@ def _etgraph(folder: Path, change: Change, number: int = 0, *, cached: bool = Tr
     wanted = ["reused"] * change.reused + ["ran"] * (len(STEPS) - change.reused)
     found = [outcome for _, outcome, _ in run.told["steps"]]
     if found != wanted:
-        raise RuntimeError(f"changed {change.words or 'nothing yet'}: the steps {found}, and {wanted} was expected")
+        reasons = "; ".join(run.told["reasons"])
+        raise RuntimeError(f"changed {change.words or 'nothing yet'}: the steps {found}, not {wanted}: {reasons}")
     return run
 
 

@@ -30,7 +30,8 @@ def main() -> None:
     cache = etgraph.Cache(f"{job['folder']}/cache", "100GB") if job["cached"] else False
     result = etgraph.run(model, inputs, recipe, path="split", cache=cache)
     result.save(f"{job['folder']}/etgraph.pte")
-    print(json.dumps({"steps": [(step.stage, step.outcome, step.seconds) for step in result.steps]}))
+    steps = [(step.stage, step.outcome, step.seconds) for step in result.steps]
+    print(json.dumps({"steps": steps, "reasons": [step.reason for step in result.steps]}))
 
 
 def flip_one_bit(model: object) -> None:
