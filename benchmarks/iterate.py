@@ -3,8 +3,8 @@
 A network in a Python file, from there to a `.pte` for XNNPACK on one cache; each run is a new process that meets one
 change. Compared with the same run without a cache, and with a script by hand that saves with upstream's functions
 (torch.export.save, exir.serde, the `.pte`) and goes on from the last file that the change leaves good: a script
-cannot know which that is, so it is told. etgraph's own code must not be edited meanwhile: it is in every key. Which steps ran and which were reused is checked in every run, and the `.pte`
-of changes that keep the outputs is executed once.
+cannot know which that is, so it is told. Which steps ran and which were reused is checked in every run, and the `.pte`
+of changes that keep the outputs is executed once. etgraph's own code must not be edited meanwhile: it is in every key.
 
 Parts: NETWORK (MobileNetV2 when none is named), and what changed, such as `--only vit_base --only weight`.
 """
