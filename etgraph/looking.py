@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -124,7 +125,7 @@ def _partitioners(
         if not before and kind in _EXPORTED:
             before.append(lambda: result.source)
     options = own_copies(evaluated({"partitioners": recipe.stages[stage]["partitioners"]}))
-    others = _others(recipe) if elsewhere else {}
+    others = functools.partial(_others, recipe) if elsewhere else dict
     methods, said = registry.service("check_partitioners")(
         program, options["partitioners"], others, before[-1] if before else None
     )

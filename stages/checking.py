@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,14 +15,14 @@ from etgraph.delegation import BackendCheck, MethodCheck
 def check_partitioners(
     program: Edge | Lowered,
     partitioners: Any,
-    others: Mapping[str, Sequence[Any]],
+    others: Callable[[], Mapping[str, Sequence[Any]]],
     before: Callable[[], Artifact] | None = None,
 ) -> tuple[dict[str, MethodCheck], tuple[str, ...]]:
     """Ask partitioners in order; nothing is compiled for a backend.
 
     Args:
         partitioners: a list for every method, or a mapping from method to list.
-        others: what to call them in words, to partitioners of other backends that are asked about what is left.
+        others: gives what to call them in words, to partitioners of other backends that are asked about what is left.
         before: gives the exported or quantized program that it was made from, where that is at hand.
 
     Returns:
@@ -30,6 +31,7 @@ def check_partitioners(
     from stages.support.lowering import partitioners_by_method
     from stages.support.offers import offered_in_turn
 
+    others = functools.cache(others)
     chosen = partitioners_by_method(partitioners, program.methods)
     methods, notes = {}, []
     for method, one in program.methods.items():

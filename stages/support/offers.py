@@ -33,6 +33,9 @@ from stages.support.what_if import other_takers, takers_of_variants
 __all__ = ["offered_in_turn"]
 
 
+Others = Callable[[], Mapping[str, Sequence[Partitioner]]]
+
+
 @dataclass
 class _Answer:
     """What one partitioner answered, and what would change its mind."""
@@ -48,13 +51,13 @@ def offered_in_turn(
     method: str,
     program: ExportedProgram,
     partitioners: Sequence[Partitioner],
-    others: Mapping[str, Sequence[Partitioner]],
+    others: Others,
     before: Callable[[], Artifact] | None = None,
 ) -> tuple[MethodCheck, list[str]]:
     """Ask partitioners in order about a method's program; return what becomes of it, and notes.
 
     Args:
-        others: what to call them in words, to partitioners that are asked about what is left.
+        others: gives what to call them in words, to partitioners that are asked about what is left.
         before: gives the exported program that it was made from, where that is at hand.
     """
     answers: list[_Answer] = []
@@ -85,14 +88,13 @@ def _answer(partitioner: Partitioner, asked: Asked, offered: ExportedProgram, be
     return _Answer(partitioner, asked, untaken, variants, decomposed)
 
 
-def _method(
-    method: str, program: ExportedProgram, answers: Sequence[_Answer], others: Mapping[str, Sequence[Partitioner]]
-) -> MethodCheck:
+def _method(method: str, program: ExportedProgram, answers: Sequence[_Answer], others: Others) -> MethodCheck:
     nodes = {name: node for name, node in named_nodes(program) if is_operator(node) and not _of_library(node)}
     taken = {name for answer in answers for name in answer.asked.tags}
     left = {name for name in nodes if name not in taken}
     lacking = without_kernel(nodes[name] for name in left)
-    elsewhere = other_takers(program, {name for name in left if not gives_size(nodes[name])}, others)
+    asked_for = {name for name in left if not gives_size(nodes[name])}
+    elsewhere = other_takers(program, asked_for, others()) if asked_for else {}
     before = {one["name"]: one["nodes"] for one in delegation_of(program)["backends"]}
     return MethodCheck(
         method=method,

@@ -111,7 +111,7 @@ def other_takers(
         others: what to call them in words, to partitioners of which the first is asked.
     """
     takers: dict[str, list[str]] = {name: [] for name in names}
-    for words, partitioners in others.items() if names else ():
+    for words, partitioners in others.items():
         try:
             taken = ask(partitioners[0], without_weights(program)).tags
         except Exception:

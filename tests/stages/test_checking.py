@@ -154,12 +154,13 @@ def test_what_was_refused_whole_and_decomposed_for_that_has_the_reason_given_the
 
 
 def test_an_operator_that_was_kept_whole_is_tried_decomposed():
-    program = torch.export.export(nn.Sequential(nn.SiLU()), (torch.randn(2, 3),))
-    kept = etgraph.run(
-        program, recipe=etgraph.Recipe("kept", {"to_edge": {"preserve_ops": ["aten.silu.default"]}}), to="edge"
-    ).artifact
-    group = groups(check(kept, None))["aten.silu.default"]
-    assert group.helps == ("decomposed into aten.mul.Tensor, aten.sigmoid.default: tried by itself, it is then taken",)
+    program = torch.export.export(nn.Sequential(nn.SiLU(), nn.Mish()), (torch.randn(2, 3),))
+    whole = etgraph.Recipe("kept", {"to_edge": {"preserve_ops": ["aten.silu.default", "aten.mish.default"]}})
+    found = groups(check(etgraph.run(program, recipe=whole, to="edge").artifact, None))
+    (help_,) = found["aten.silu.default"].helps
+    assert help_ == "decomposed into aten.mul.Tensor, aten.sigmoid.default: tried by itself, it is then taken"
+    # Of what this one is made of, XNNPACK lacks the logarithm.
+    assert found["aten.mish.default"].helps == ()
 
 
 def test_branches_are_said_to_be_out_of_sight():
@@ -183,6 +184,13 @@ def test_each_backend_is_offered_what_those_before_it_left():
     name = xnnpack.taken[0].operator
     assert groups(found)[name].helps == ("nothing is needed: XnnpackPartitioner, which is asked next, takes it",)
     assert groups(found)["aten.cumsum.default"].code == "unknown_operator"
+
+
+def test_other_targets_are_asked_only_about_what_is_left(monkeypatch):
+    from etgraph import looking
+
+    monkeypatch.setattr(looking, "_targets_by_backend", lambda recipe: pytest.fail("they were asked"))
+    assert etgraph.check(nn.Linear(4, 4), (torch.randn(2, 4),), "xnnpack_fp32").share == 1.0
 
 
 def test_another_target_is_named_only_where_its_partitioner_takes_the_operator():

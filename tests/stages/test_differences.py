@@ -104,14 +104,18 @@ def test_weights_of_another_shape_are_told_apart_from_other_numbers():
 
 
 def test_a_nan_is_equal_to_itself_and_to_nothing_else():
-    def with_bias(value):
+    def with_bias(*values):
         model = Net()
         with torch.no_grad():
-            model.last.bias[0] = value
+            model.last.bias[: len(values)] = torch.tensor(values)
         return at("exported", model)
 
-    assert etgraph.diff(with_bias(float("nan")), with_bias(float("nan"))).same
-    assert changes(with_bias(float("nan")), with_bias(1.0), "weights")
+    nan = float("nan")
+    assert etgraph.diff(with_bias(nan), with_bias(nan)).same
+    (change,) = etgraph.diff(with_bias(nan, 1.0), with_bias(nan, 1.5)).about("weights")
+    assert change.detail == "1 of 4 numbers, by at most 0.5"
+    (change,) = etgraph.diff(with_bias(nan), with_bias(1.0)).about("weights")
+    assert change.detail == "1 of 4 numbers, by at most nan"
 
 
 def test_weights_of_a_pte_are_compared_by_content():
