@@ -12,9 +12,7 @@ from etgraph.errors import EtgraphError, UsageError
 from etgraph.numerics import (
     QUANTIZED_SNR,
     Comparison,
-    Gap,
     NodeNumbers,
-    OutputNumbers,
     StageNumbers,
     Suspect,
     Tolerance,
@@ -22,16 +20,17 @@ from etgraph.numerics import (
 
 if TYPE_CHECKING:
     from stages.support.node_values import Compared
+    from stages.support.output_numbers import Outputs
 
 #: Two forms of a quantized program may round differently here and there, and lie this much closer in dB than it lies
 #: to the program before it was quantized.
 _CLOSER = 10.0
+#: Above this relative error nothing of an output is right.
+_AS_A_WHOLE = 0.5
 #: Below this relative error two forms of a program compute the same, and differ in the order of sums at most.
 _EXACT = 1e-5
 
 Samples = Mapping[str, Sequence[Inputs]]
-#: Method to its outputs, per sample.
-Outputs = dict[str, list[list[Any]]]
 
 
 @etgraph.service("compare")
@@ -66,6 +65,8 @@ class _Run:
         )
 
     def comparison(self, inputs: str) -> Comparison:
+        from stages.support.output_numbers import numbers
+
         wanted = self._outputs(self.stages[0][1], first=True)
         found: list[StageNumbers] = []
         previous = wanted
@@ -79,10 +80,11 @@ class _Run:
             except Exception as error:
                 entry = _not_executed(entry, error)
                 found.append(entry)
-                if entry.failed and all(one.masked for one in suspects):
+                if entry.failed and artifact.kind != "executorch" and all(one.masked for one in suspects):
                     suspects += self._where_it_fails(entry, artifact)
                 continue
-            entry = replace(entry, outputs=tuple(_numbers(entry, wanted, previous, got)))
+            entry = replace(entry, outputs=tuple(numbers(entry, wanted, previous, got)))
+            self._note_tiny(entry)
             found.append(entry)
             if before is not None and not entry.within and all(one.masked for one in suspects):
                 more, listed = self._look_inside(entry, before, artifact, previous, got)
@@ -99,15 +101,26 @@ class _Run:
             notes=tuple(dict.fromkeys(self.notes)),
         )
 
+    def _note_tiny(self, entry: StageNumbers) -> None:
+        """Say of outputs that are off as a whole that they pass because they are tiny."""
+        for one in entry.outputs:
+            if one.within and one.source.relative > _AS_A_WHOLE and one.source.absolute > 0.0:
+                self.notes.append(
+                    f"output {one.output} of method {one.method!r} at {entry.kind} is off by as much as its largest "
+                    f"value, and within tolerance only because that is {one.source.absolute:.1e}: try other inputs"
+                )
+
     # -- tolerance -----------------------------------------------------------------------------------------------------
 
     def _tolerances(self, artifact: Artifact) -> dict[str, Tolerance]:
         """Say what is allowed against the source, and against the stage before."""
+        from stages.support.output_numbers import is_quantized
+
         in_runtime = artifact.kind == "executorch"
-        if _is_quantized(artifact) or (in_runtime and any(_is_quantized(one) for _, one in self.stages)):
+        if is_quantized(artifact) or (in_runtime and any(is_quantized(one) for _, one in self.stages)):
             far = self.snr if self.snr is not None else QUANTIZED_SNR
-            close = far if in_runtime or not _is_quantized(self._before(artifact)) else far + _CLOSER
-            own = close if _is_quantized(self.stages[0][1]) else far
+            close = far if in_runtime or not is_quantized(self._before(artifact)) else far + _CLOSER
+            own = close if is_quantized(self.stages[0][1]) else far
             return {"tolerance": Tolerance(snr=own), "step_tolerance": Tolerance(snr=close)}
         runtime = Tolerance(snr=self.snr) if in_runtime else Tolerance()
         return {"tolerance": runtime, "step_tolerance": runtime}
@@ -175,13 +188,15 @@ class _Run:
     def _look_inside(
         self, entry: StageNumbers, before: Artifact, after: Artifact, previous: Outputs, got: Outputs
     ) -> tuple[list[Suspect], list[NodeNumbers]]:
+        from stages.support.output_numbers import worst_sample
+
         suspects: list[Suspect] = []
         nodes: list[NodeNumbers] = []
         for method in self.samples:
             wrong = [one.output for one in entry.outputs if one.method == method and not one.within]
             if not wrong:
                 continue
-            sample = self.samples[method][_worst_sample(previous[method], got[method], wrong)]
+            sample = self.samples[method][worst_sample(previous[method], got[method], wrong)]
             try:
                 compared = self._compared(before, after, method, sample)
             except Exception as error:
@@ -200,9 +215,10 @@ class _Run:
         """Look for nodes that are off in a program whose outputs are within tolerance, and not exactly right."""
         from stages.support.first_bad import Found, first_off_inside
         from stages.support.node_words import node_numbers, words
+        from stages.support.output_numbers import is_quantized
 
         tolerance = entry.step_tolerance
-        if _is_quantized(after) and not _is_quantized(before) and tolerance.snr is not None:
+        if is_quantized(after) and not is_quantized(before) and tolerance.snr is not None:
             # Single nodes of a program of few bits are noisier than its outputs.
             tolerance = replace(tolerance, snr=tolerance.snr - _CLOSER)
         for method, samples in self.samples.items():
@@ -276,67 +292,9 @@ def _about_start_values(suspect: Suspect, before: Artifact, after: Artifact, met
 def _not_executed(entry: StageNumbers, error: Exception) -> StageNumbers:
     """Say why; an operator without a kernel here, or a backend that this host lacks, is nobody's fault."""
     if isinstance(error, EtgraphError):
-        return replace(entry, reason=error.problem)
+        # What the runtime itself raises is the cause of such an error.
+        return replace(entry, reason=error.problem, failed=isinstance(error.__cause__, RuntimeError))
     return replace(entry, reason=_first_line(error), failed=not isinstance(error, NotImplementedError))
-
-
-def _numbers(entry: StageNumbers, wanted: Outputs, previous: Outputs, got: Outputs) -> list[OutputNumbers]:
-    from stages.support.gaps import NOTHING_ALIKE, gap_between
-
-    found = []
-    for method, samples in got.items():
-        count = max(len(one) for one in (*samples, *wanted[method]))
-        for number in range(count):
-            source = step = Gap()
-            note = ""
-            for one, first, last in zip(samples, wanted[method], previous[method], strict=True):
-                if number >= min(len(one), len(first), len(last)):
-                    source = step = NOTHING_ALIKE
-                    note = f"there are {len(one)} outputs, and {len(first)} in the source"
-                    continue
-                source = source.worst(gap_between(one[number], first[number]))
-                step = step.worst(gap_between(one[number], last[number]))
-                note = note or _note(first[number])
-            within = entry.tolerance.holds_for(source) and entry.step_tolerance.holds_for(step)
-            found.append(OutputNumbers(method, number, source, step, within, note))
-    return found
-
-
-def _note(value: Any) -> str:
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        return ""
-    return f"no tensor but a {type(value).__name__}, {value!r} in the source; compared by equality"
-
-
-def _worst_sample(previous: list[list[Any]], got: list[list[Any]], wrong: list[int]) -> int:
-    from stages.support.gaps import gap_between
-
-    errors = [
-        max((gap_between(one[n], other[n]).relative for n in wrong if n < min(len(one), len(other))), default=0.0)
-        for one, other in zip(got, previous, strict=True)
-    ]
-    return errors.index(max(errors))
-
-
-def _is_quantized(artifact: Artifact) -> bool:
-    """Whether the numbers of a program are rounded to few bits."""
-    if artifact.kind == "quantized" or "quantized" in artifact.passed:
-        return True
-    if artifact.kind == "prepared":
-        kinds = {type(child).__name__ for held in artifact.methods.values() for child in held.modules()}
-        return any("FakeQuant" in kind for kind in kinds)
-    if artifact.kind not in ("edge", "lowered"):
-        return False
-    from stages.support.prepared import quantizes
-    from stages.support.programs import delegates_of
-
-    return any(
-        quantizes(one)
-        for ep in artifact.methods.values()
-        for one in (ep, *(lowered.original_module for lowered in delegates_of(ep)))
-    )
 
 
 def _first_line(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +16,9 @@ from stages.support.graph_text import target_name
 from stages.support.interpreting import Flow, FlowStep, flow_of
 from stages.support.node_values import Compared, quantizes
 from stages.support.source_lines import line_of
+
+#: A node that loses this many dB or fewer has not gone wrong by itself.
+_LITTLE = 12.0
 
 
 def node_numbers(compared: Compared, method: str, tolerance: Tolerance) -> dict[str, NodeNumbers]:
@@ -138,7 +142,7 @@ def words(compared: Compared, numbers: dict[str, NodeNumbers], found: Found, kin
         if node is not None and node.gap is not None:
             return (
                 f"node {found.key} ({operator}) is the first that is off, by {node.gap.absolute:.1e} "
-                f"({node.gap.snr:.1f} dB), from {node.counterpart} of {before}"
+                f"({node.gap.snr:.1f} dB), from {node.counterpart} of {before}{_gradual(compared, found.key)}"
             )
         return (
             f"node {found.key} ({operator}) has no counterpart in {before}: what goes into it is right, and what "
@@ -148,6 +152,15 @@ def words(compared: Compared, numbers: dict[str, NodeNumbers], found: Found, kin
     if moved:
         return f"every node that can be compared is right, and outputs are exchanged: {'; '.join(moved)}"
     return f"every node that can be compared with {before} is within tolerance; the errors add up over {after}"
+
+
+def _gradual(compared: Compared, key: str) -> str:
+    """Say where a node is off little more than what goes into it: the error has grown over many nodes."""
+    into = [compared.gaps[one].snr for one in compared.after.steps[key].inputs if one in compared.gaps]
+    least = min(into, default=math.inf)
+    if least - compared.gaps[key].snr > _LITTLE:
+        return ""
+    return f". The error grows gradually: what goes into it is at {least:.1f} dB already, and within tolerance"
 
 
 def _moved(compared: Compared, found: Found) -> list[str]:

@@ -329,3 +329,13 @@ def test_nodes_are_shown_in_branches_too() -> None:
     model, inputs, _ = made("branching")
     program = etgraph.run(model, inputs, recipe="portable", to="edge", cache=False).artifact.methods["forward"]
     assert len(nodes_of(program.graph_module, "aten.addmm.default")) == 3
+
+
+def test_outputs_that_pass_because_they_are_tiny_are_said_to() -> None:
+    tiny = torch.nn.Linear(4, 2)
+    torch.nn.init.constant_(tiny.weight, 1e-8)
+    torch.nn.init.zeros_(tiny.bias)
+    recipe = recipe_with(add_one_before("aten.permute_copy.default"), "portable")
+    found = etgraph.compare(tiny, inputs=(torch.ones(1, 4),), recipe=recipe, cache=False)
+    assert found.within
+    assert any("within tolerance only because that is" in note for note in found.notes)
