@@ -151,7 +151,6 @@ def test_why_says_what_changed_and_runs_nothing(etgraph, project):
     assert {step["outcome"] for step in steps} == {"reused"}
 
 
-@pytest.mark.slow
 def test_a_model_that_cannot_be_followed_is_exported_each_time_and_lowered_once(etgraph, project):
     """Its forward asks torch for a function by a name made at run time."""
     edit(project, "net.py", "self.linear(x)", "getattr(torch, ''.join(['a', 'bs']))(self.linear(x))")
