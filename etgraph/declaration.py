@@ -77,6 +77,8 @@ class Stage:
         idle: of an attached stage, called while planning with its options and the `Situation`; says why it has
             nothing to do, so that it is left out, or returns an empty string. Raises `UsageError` when something that
             only the caller can give is missing.
+        redefines: in words, what it makes of a program that computes something else from then on, on purpose
+            (`trained`). What comes after is checked against that, and no longer against the source.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Stage:
     reads_inputs: bool | Callable[[Mapping[str, Any]], bool] = True
     reads_provenance: bool = False
     idle: Idle | None = None
+    redefines: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__wrapped__", self.function)
@@ -149,6 +152,7 @@ def declare(
     reads_inputs: bool | Callable[[Mapping[str, Any]], bool] = True,
     reads_provenance: bool = False,
     idle: Idle | None = None,
+    redefines: str = "",
 ) -> Stage:
     """Read a function's signature as a stage; raise `StageDeclarationError` when it is not one."""
     if not inspect.isfunction(function):
@@ -199,6 +203,7 @@ def declare(
         reads_inputs=reads_inputs,
         reads_provenance=reads_provenance,
         idle=idle,
+        redefines=redefines,
     )
 
 

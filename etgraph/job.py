@@ -60,7 +60,12 @@ class Job:
         self.calibration.start()
         try:
             last, steps, kept = execute(
-                made, self.held, memo=through or self.memo, on_event=self.on_event, keep=self.keep
+                made,
+                self.held,
+                memo=through or self.memo,
+                on_event=self.on_event,
+                # To be compared with later; made again, a trained program would be another one.
+                keep={*self.keep, *(step.produces for step in made.steps if step.definition.redefines)},
             )
         finally:
             if release:

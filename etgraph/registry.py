@@ -169,6 +169,7 @@ def stage(
     reads_inputs: bool | Callable[[Mapping[str, Any]], bool] = True,
     reads_provenance: bool = False,
     idle: Idle | None = None,
+    redefines: str = "",
 ) -> Callable[[Callable[..., Artifact]], Stage]: ...
 def stage(function: Callable[..., Artifact] | None = None, /, **declaration: Any) -> Any:
     """Declare a function as a stage and register it.
@@ -187,6 +188,7 @@ def stage(function: Callable[..., Artifact] | None = None, /, **declaration: Any
             that is known to look at no numbers says False, and is then reused when only they have changed.
         reads_provenance: whether the steps that led to the program can enter the result.
         idle: of a stage that stays at its kind, says while planning why it has nothing to do, or nothing.
+        redefines: in words, what it makes of a program that then computes something else on purpose (`trained`).
     """
 
     def register(f: Callable[..., Artifact]) -> Stage:

@@ -150,7 +150,7 @@ class Result:
         return save_bundled(self, path, inputs)
 
     def verify(self, inputs: Any = None) -> Verification:
-        """Execute the `.pte` on this host and compare it with the source program.
+        """Execute the `.pte` on this host and compare it with the source program, or with the trained one.
 
         Args:
             inputs: as `example_inputs` of `etgraph.run`; the example inputs when not given.
@@ -164,7 +164,12 @@ class Result:
                 hint="Run it to 'executorch' first: etgraph.run(result.artifact, to='executorch').",
             )
         verify: Callable[..., Verification] = registry.service("verify")
-        return verify(self.artifact, self.source, inputs)
+        redefining = [step for step in self.plan.steps if step.definition.redefines]
+        if not redefining:
+            return verify(self.artifact, self.source, inputs)
+        last = redefining[-1]
+        note = f"compared with the {last.definition.redefines} program, which {last.stage} made of the source"
+        return verify(self.artifact, self[last.produces], inputs, note=note)
 
     def compare(self, inputs: Any = None) -> Comparison:
         """Compute the same inputs with the source and with the program at every kind of the way.

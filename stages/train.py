@@ -45,7 +45,7 @@ def _declared_only(options: Mapping[str, Any]) -> Mapping[str, Any]:
     return options
 
 
-@etgraph.stage(idle=_nothing_to_do, key_options=_declared_only, cost=10.0, reads_inputs=False)
+@etgraph.stage(idle=_nothing_to_do, key_options=_declared_only, cost=10.0, reads_inputs=False, redefines="trained")
 def train(program: Prepared, *, train_fn: Callable[[Any], Any] | None = None) -> Prepared:
     """Give each method's prepared graph module, in training mode and with weights of its own, to a function.
 

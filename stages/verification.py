@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 
 @etgraph.service("verify")
-def verify(program: Executorch, source: Artifact, inputs: Any = None) -> Verification:
+def verify(program: Executorch, source: Artifact, inputs: Any = None, *, note: str = "") -> Verification:
     """Compare a `.pte` with its source on inputs; the example inputs when none are given.
+
+    Args:
+        note: what the source is, where that has to be said with the result.
 
     Raises:
         BackendUnavailableError: this host's runtime lacks a backend or a kernel that the program needs.
@@ -27,10 +30,10 @@ def verify(program: Executorch, source: Artifact, inputs: Any = None) -> Verific
     """
     if isinstance(source, Executorch) and source.expected_outputs and inputs is None:
         return _verified_by_bundle(source)
-    if isinstance(source, Executorch | Prepared):
+    if isinstance(source, Executorch):
         raise UsageError(
             f"the run began with a program at {source.kind}, so there is nothing to compare its outputs with",
-            hint="Run from the module, or from an exported, quantized, edge or lowered program.",
+            hint="Run from the module, or from a program of any other kind.",
         )
     from stages.support.executing import InRuntime, in_python
     from stages.support.runtime import check_host
@@ -38,7 +41,9 @@ def verify(program: Executorch, source: Artifact, inputs: Any = None) -> Verific
     samples = _samples(program, source, inputs)
     check_host(program)
     found: dict[str, list[list[Gap]]] = {}
-    notes: list[str] = []
+    notes: list[str] = [note] if note else []
+    if isinstance(source, Prepared) and not note:
+        notes.append("compared with the prepared program, which the run began with")
     runner = InRuntime(program)
     evaluating = any(
         step.stage == "torch_export" and ("eval_mode", "True") in step.options for step in program.provenance

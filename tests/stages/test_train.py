@@ -134,3 +134,30 @@ def test_training_outside_writes_to_no_weight_of_the_caller_and_training_inside_
     trainer(4, 32)(stopped["forward"])
     assert stopped.fingerprint != fingerprint
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_what_was_trained_is_checked_against_the_trained_program():
+    """The source computes something else by then; the training is not run again for it."""
+    calls = []
+    train = trainer(4, 32)
+
+    def counted(module):
+        calls.append(module)
+        train(module)
+
+    recipe = etgraph.get_recipe("xnnpack_int8_qat", train_fn=counted)
+    result = etgraph.run(seeded(Small), small_inputs(1), recipe, cache=False)
+    found = result.verify()
+    assert found.min_snr > 20
+    assert found.notes == ("compared with the trained program, which train made of the source",)
+    assert len(calls) == 1
+
+
+def test_a_run_from_a_prepared_program_is_checked_against_that(tmp_path):
+    stopped = etgraph.run(seeded(Small), small_inputs(1), "xnnpack_int8_qat", "prepared", cache=False).artifact
+    trainer(4, 32)(stopped["forward"])
+    path = stopped.save(tmp_path / "net.prepared.etg")
+    result = etgraph.run(path, recipe="xnnpack_int8_qat", cache=False)
+    found = result.verify()
+    assert found.min_snr > 20
+    assert found.notes == ("compared with the prepared program, which the run began with",)
