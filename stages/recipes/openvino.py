@@ -10,7 +10,7 @@ from etgraph.recipes import Deferred, Through
 
 @etgraph.recipe("openvino_fp32", backends=("OpenvinoBackend",))
 def openvino_fp32() -> etgraph.Recipe:
-    """OpenVINO on the CPU, in fp32."""
+    """OpenVINO on the CPU, in fp32; its runtime computes in bfloat16 where the processor can."""
     return _on_openvino("openvino_fp32", {}, ())
 
 
