@@ -24,6 +24,11 @@ def corrected(partitioner: Partitioner) -> Partitioner:
 
     The partitioner that is given is not changed.
     """
+    module = sys.modules.get("executorch.backends.apple.coreml.partition.coreml_partitioner")
+    if module is not None and isinstance(partitioner, module.CoreMLPartitioner):
+        own = copy.copy(partitioner)
+        own.partition = functools.partial(_partitioned_with_bounds, own)
+        return own
     module = sys.modules.get("executorch.backends.xnnpack.partition.xnnpack_partitioner")
     if module is None or not isinstance(partitioner, module.XnnpackPartitioner):
         return partitioner
@@ -39,6 +44,27 @@ def corrected(partitioner: Partitioner) -> Partitioner:
     }
     own.partition = functools.partial(_partitioned_apart, own)
     return own
+
+
+def _partitioned_with_bounds(partitioner: Partitioner, program: ExportedProgram) -> PartitionResult:
+    """Partition a program with the bounds of `hardtanh` and `clamp` written out as floats; it is changed.
+
+    coremltools 9.0 makes int32 constants of whole numbers and refuses to clip float values by them, and it wants both
+    bounds of a hardtanh, also where they are the defaults.
+    """
+    for node in program.graph.nodes:
+        name = getattr(getattr(node.target, "_schema", None), "name", "")
+        value = node.meta.get("val")
+        if name not in ("aten::hardtanh", "aten::clamp") or not isinstance(value, torch.Tensor):
+            continue
+        if name == "aten::hardtanh":
+            low, high = (*node.args[1:], *(-1.0, 1.0)[len(node.args) - 1 :])
+            low, high = node.kwargs.get("min_val", low), node.kwargs.get("max_val", high)
+            node.args, node.kwargs = (node.args[0], low, high), {}
+        if value.dtype.is_floating_point:
+            node.args = (node.args[0], *(float(one) if type(one) is int else one for one in node.args[1:]))
+    result: PartitionResult = type(partitioner).partition(partitioner, program)
+    return result
 
 
 def _partitioned_apart(partitioner: Partitioner, program: ExportedProgram) -> PartitionResult:

@@ -187,3 +187,25 @@ def test_layers_of_which_only_the_weight_is_quantized_are_not_multiplied_with_st
     model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 8, bias=False)).eval()
     result = etgraph.run(model, (torch.randn(3, 64),), recipe, cache=False, path=path)
     assert result.verify().min_snr > 15
+
+
+@pytest.mark.parametrize("recipe", ["coreml_fp16", "ios-arm64-coreml-fp16"])
+@pytest.mark.parametrize(
+    "bounded", [nn.Hardtanh(), nn.ReLU6(), lambda x: F.hardtanh(x, 0, 6), lambda x: x.clamp(-1, 2)],
+    ids=["defaults", "relu6", "whole numbers", "clamp"],
+)  # fmt: skip
+def test_bounds_are_written_as_coremltools_wants_them(recipe, bounded):
+    """Upstream's own recipe as it is, and the target: upstream fails on defaults and on whole numbers."""
+
+    class Bounded(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return bounded(self.linear(x))
+
+    given = {"target": recipe} if recipe.startswith("ios") else {"recipe": recipe}
+    result = etgraph.run(Bounded().eval(), (torch.randn(2, 4),), to="lowered", cache=False, **given)
+    assert result.delegation["forward"]["others"] == 0
+    assert [backend["name"] for backend in result.delegation["forward"]["backends"]] == ["CoreMLBackend"]
