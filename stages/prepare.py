@@ -10,6 +10,9 @@ import etgraph
 from etgraph.artifact import Exported, Prepared
 from etgraph.errors import StageError, UsageError
 
+#: Operators of recurrent networks, which quantizers of torchao's PT2E know nothing of and which are decomposed later.
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+
 
 @etgraph.stage(on_request=True, cost=3.0, reads_inputs=False, reads_provenance=True)
 def prepare(
@@ -47,17 +50,38 @@ def prepare(
             _refuse_twice(method, modules[method], program, quantizers)
             _note_shapes(shapes, method, found, program, dynamic_batch_size)
     idle = [method for method, module in modules.items() if not any(observers_of(module))]
-    decomposed = [method for method in idle if program.methods[method].dialect != "TRAINING"]
-    why = "its operators were decomposed before, which hides them from the quantizer" if decomposed else ""
     if len(idle) == len(modules):
-        raise StageError(
-            f"{names_of(quantizers)} found nothing to quantize in {', '.join(idle)}" + (f"; {why}" if why else ""),
-            stage="prepare",
-            hint="Give the program as torch.export.export made it." if why else "Check which operators it is set for.",
-        )
+        raise _nothing_found(program, quantizers)
     for method in idle:
         etgraph.warn(f"{names_of(quantizers)} found nothing to quantize in method {method!r}")
     return replace(program.become(Prepared, methods=modules), dynamic_shapes=shapes)
+
+
+def _nothing_found(program: Exported, quantizers: Sequence[Any]) -> StageError:
+    """Say why there was nothing to quantize, by the operators that there are."""
+    from stages.support.programs import all_nodes, namespace_of
+    from stages.support.quantizers import names_of
+
+    nodes = [node for exported in program.methods.values() for node in all_nodes(exported)]
+    operators = dict.fromkeys(str(node.target) for node in nodes if namespace_of(node.target))
+    recurrent = [name for name in operators if name.split(".")[1] in _RECURRENT]
+    decomposed = any(exported.dialect != "TRAINING" for exported in program.methods.values())
+    if decomposed:
+        why = "its operators were decomposed before, which hides them from the quantizer"
+        hint = "Give the program as torch.export.export made it."
+    elif recurrent:
+        are = "is one operator, which is" if len(recurrent) == 1 else "are operators that are"
+        why = f"{' and '.join(recurrent)} {are} taken apart after quantizing only"
+        hint = "Quantize the weights of layers outside of it, write its cell as linear layers, or take an fp32 recipe."
+    else:
+        shown = ", ".join(list(operators)[:6]) or "none"
+        why = f"it has no pattern for the operators that there are ({shown})"
+        hint = "Check which operators it is set for, or take an fp32 recipe."
+    return StageError(
+        f"{names_of(quantizers)} found nothing to quantize in {', '.join(program.methods)}: {why}",
+        stage="prepare",
+        hint=hint,
+    )
 
 
 def _prepared(
