@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from etgraph.pictures.bars import colours_of, draw_delegation
@@ -38,7 +39,7 @@ def _run(number: int, run: Mapping[str, Any]) -> dict[str, Any]:
     error = run["error"]
     return {
         **run,
-        "steps": [{**step, "reasons": reason_lines(step["reason"])} for step in run["steps"]],
+        "reasons": _reasons(run["steps"]),
         "anchor": f"run-{number}",
         "facts": _facts(run),
         "way": draw_way(run["plan"], run["steps"], error["problem"] if error else "") if run["plan"] else "",
@@ -80,6 +81,14 @@ def _facts(run: Mapping[str, Any]) -> list[dict[str, str]]:
 def _delegation(run: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what backends took; nothing at edge, where all of it is still to come."""
     return {} if run["kind"] == "edge" or run["delegation"] is None else run["delegation"]
+
+
+def _reasons(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return why steps ran or were reused; one line for neighbours of which the same is said."""
+    return [
+        {"stages": [step["stage"] for step in same], "lines": reason_lines(reason)}
+        for reason, same in groupby(steps, key=lambda step: str(step["reason"]))
+    ]
 
 
 def _fact(name: str, value: str, about: str) -> dict[str, str]:

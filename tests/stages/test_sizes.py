@@ -87,3 +87,12 @@ def test_what_two_methods_share_is_nobodys_alone():
     inputs = {name: (torch.randn(1, 4),) for name in methods}
     (part,) = sizes(etgraph.run(methods, inputs, "portable", to="exported").artifact)
     assert (part["method"], part["section"], part["bytes"]) == ("", "weights", 64)
+
+
+def test_a_constant_of_a_pte_that_two_methods_share_is_nobodys_alone():
+    shared = nn.Linear(4, 4, bias=False)
+    methods = {"one": nn.Sequential(shared, nn.ReLU()), "two": nn.Sequential(shared, nn.Tanh())}
+    inputs = {name: (torch.randn(1, 4),) for name in methods}
+    parts = sizes(etgraph.run(methods, inputs, "portable").artifact)
+    constants = [part for part in parts if part["section"] == "constants"]
+    assert [(part["method"], part["bytes"]) for part in constants if part["bytes"] >= 64] == [("", 64)]
