@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from stages.support.partitioning import is_operator, named_nodes
 from stages.support.programs import OPERATOR_LIBRARIES, namespace_of
 from stages.support.source_lines import line_of
 
-__all__ = ["PORTABLE", "Call", "calls_of"]
+__all__ = ["PORTABLE", "Call", "calls_of", "outputs_of"]
 
 #: Where an operator is that no backend has taken.
 PORTABLE = "portable kernels"
@@ -33,6 +34,7 @@ class Call:
         arguments: each argument that is no tensor, by name, as Python shows it.
         value: dtype and shape of what it gives.
         source_line: the line of the model, where it is known.
+        inputs: where its tensors come from: the names of nodes, with a position for one of several outputs.
     """
 
     operator: str
@@ -41,6 +43,7 @@ class Call:
     arguments: tuple[tuple[str, str], ...]
     value: str = ""
     source_line: str = ""
+    inputs: tuple[str, ...] = ()
 
 
 def calls_of(program: ExportedProgram, place: str = PORTABLE) -> Iterator[Call]:
@@ -61,7 +64,20 @@ def calls_of(program: ExportedProgram, place: str = PORTABLE) -> Iterator[Call]:
                 arguments=_arguments(node),
                 value=tensor_text(value) if value is not None else "",
                 source_line=line_of(node.meta.get("stack_trace") or ""),
+                inputs=tuple(map(origin_name, node.all_input_nodes)),
             )
+
+
+def origin_name(node: torch.fx.Node) -> str:
+    """Return the name of the node that computes a value, with the position where it is one of several."""
+    if node.target is operator.getitem and isinstance(node.args[0], torch.fx.Node):
+        return f"{node.args[0].name}[{node.args[1]}]"
+    return node.name
+
+
+def outputs_of(program: ExportedProgram) -> tuple[str, ...]:
+    """Return where the tensors come from that a program gives, in order."""
+    return tuple(map(origin_name, program.graph.output_node().all_input_nodes))
 
 
 def _arguments(node: torch.fx.Node) -> tuple[tuple[str, str], ...]:

@@ -53,34 +53,13 @@ def capture(
             shapes = model.dynamic_shapes.get(method)
             if shapes is None and dynamic_batch_size:
                 shapes = _dynamic_batch(module, first.args, first.kwargs)
-            with _evaluating(module, eval_mode), _lines_kept(callable_):
+            with _evaluating(module, eval_mode):
                 programs[method] = torch.export.export(
                     module, first.args, dict(first.kwargs) or None, dynamic_shapes=shapes, strict=strict
                 )
             _name_module_calls(programs[method])
             _warn_of_training(method, programs[method])
     return programs
-
-
-@contextmanager
-def _lines_kept(method: Any) -> Iterator[None]:
-    """Let nodes keep the lines of a method that is not called `forward`: torch keeps those of `forward` only.
-
-    What asks for lines of other functions (torch 2.13, `fx/proxy.py`) is private; without it there are no lines.
-    """
-    anchors = getattr(torch.fx.proxy, "_STACK_TRACE_ANCHORS", None)
-    code = getattr(getattr(method, "__func__", None), "__code__", None)
-    if anchors is None or code is None:
-        yield
-        return
-    entry = (code.co_filename, code.co_name)
-    added = entry not in anchors
-    anchors.add(entry)
-    try:
-        yield
-    finally:
-        if added:
-            anchors.discard(entry)
 
 
 def _name_module_calls(program: ExportedProgram) -> None:

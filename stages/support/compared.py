@@ -13,8 +13,8 @@ import torch
 from etgraph.artifact import Artifact, Executorch
 from etgraph.difference import ProgramChange
 from stages.support import inspected_eager, inspected_emitted, inspected_programs
-from stages.support.calls import PORTABLE, Call, calls_of
-from stages.support.compared_calls import added_and_gone, changed_calls, moved
+from stages.support.calls import PORTABLE, Call, calls_of, outputs_of
+from stages.support.compared_calls import added_and_gone, changed_calls, moved, rewired
 from stages.support.compared_emitted import changed_bytes, changed_emitted
 from stages.support.compared_weights import changed_weights, weights_of
 from stages.support.emitted_program import EmittedProgram, emitted_program
@@ -147,6 +147,11 @@ def _calls(method: str, a: _Facts, b: _Facts, notes: list[str]) -> Iterator[Prog
     yield from added_and_gone(method, one, other)
     yield from moved(method, one, other)
     yield from changed_calls(method, one, other)
+    if a.emitted is None and b.emitted is None:
+        yield from _backends(method, a, b)
+        if a.artifact.kind == b.artifact.kind:
+            outputs = [outputs_of(side.artifact.methods[method]) for side in (a, b)]
+            yield from rewired(method, one, other, *outputs)
 
 
 def _by_base_name(call: Call) -> Call:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 
 from etgraph.difference import ProgramChange
 from stages.support.calls import Call
 
-__all__ = ["added_and_gone", "changed_calls", "moved"]
+__all__ = ["added_and_gone", "changed_calls", "moved", "rewired"]
 
 
 def added_and_gone(method: str, a: Sequence[Call], b: Sequence[Call]) -> Iterator[ProgramChange]:
@@ -58,6 +58,39 @@ def changed_calls(method: str, a: Sequence[Call], b: Sequence[Call]) -> Iterator
     for (operator, before_value, after_value), count in values.items():
         detail = f"{count} calls" if count > 1 else ""
         yield ProgramChange("values", method, operator, before_value, after_value, detail)
+
+
+def rewired(
+    method: str, a: Sequence[Call], b: Sequence[Call], a_outputs: Sequence[str], b_outputs: Sequence[str]
+) -> Iterator[ProgramChange]:
+    """Compare where the same calls in the same order take their tensors from, and what of them is given out."""
+    if [call.operator for call in a] != [call.operator for call in b]:
+        return
+    first, second = _numbered(a), _numbered(b)
+    for one, other in zip(a, b, strict=True):
+        before, after = first(one.inputs), second(other.inputs)
+        if before != after:
+            where = ", ".join(filter(None, (other.node, other.source_line)))
+            yield ProgramChange(
+                "arguments", method, f"{one.operator} takes", ", ".join(before), ", ".join(after), where
+            )
+    for position, (was, now) in enumerate(zip(first(a_outputs), second(b_outputs), strict=False)):
+        if was != now:
+            yield ProgramChange("outputs", method, f"output {position} comes from", was, now)
+
+
+def _numbered(calls: Sequence[Call]) -> Callable[[Sequence[str]], list[str]]:
+    """Return a function that calls nodes by operator and number, as their names depend on what else there is."""
+    numbers = {call.node: f"{call.operator} #{number}" for number, call in enumerate(calls)}
+
+    def named(origins: Sequence[str]) -> list[str]:
+        found = []
+        for origin in origins:
+            node, bracket, position = origin.partition("[")
+            found.append(f"{numbers.get(node, node)}{bracket}{position}")
+        return found
+
+    return named
 
 
 def _given(arguments: dict[str, str], name: str) -> str:

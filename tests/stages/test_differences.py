@@ -12,7 +12,13 @@ from torch import nn
 
 import etgraph
 
-INPUTS = (torch.randn(2, 4),)
+INPUTS = (torch.ones(2, 4),)
+
+
+@pytest.fixture(autouse=True)
+def one_cache(own_cache, tmp_path_factory, monkeypatch):
+    """One cache for all tests of this file, which look at the same few programs."""
+    monkeypatch.setenv("ETGRAPH_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache_of_differences"))
 
 
 class Net(nn.Module):
@@ -73,6 +79,44 @@ def test_a_changed_clamp_in_a_pte_is_a_constant_or_the_blob_of_its_delegate():
 def test_operators_added_and_gone_are_counted(kind):
     found = changes(at(kind), at(kind, Net(sine=False)), "operators")
     assert found == [("aten.cos.default", None, 1), ("aten.sin.default", 1, None)]
+
+
+class Crossed(nn.Module):
+    """Two operators whose results can be crossed, on the way or at the end."""
+
+    def __init__(self, inside=False, outside=False):
+        super().__init__()
+        self.inside = inside
+        self.outside = outside
+
+    def forward(self, x):
+        a, b = torch.sin(x), torch.cos(x)
+        c = (b - a) if self.inside else (a - b)
+        return (b, a, c) if self.outside else (a, b, c)
+
+
+@pytest.mark.parametrize("kind", ["exported", "edge"])
+def test_swapped_outputs_and_crossed_operands_are_named(kind):
+    straight = at(kind, Crossed())
+    outputs = changes(straight, at(kind, Crossed(outside=True)), "outputs")
+    assert outputs == [
+        ("output 0 comes from", "aten.sin.default #0", "aten.cos.default #1"),
+        ("output 1 comes from", "aten.cos.default #1", "aten.sin.default #0"),
+    ]
+    found = changes(straight, at(kind, Crossed(inside=True)), "arguments")
+    crossed = "aten.cos.default #1, aten.sin.default #0"
+    assert found == [("aten.sub.Tensor takes", "aten.sin.default #0, aten.cos.default #1", crossed)]
+
+
+def test_another_number_of_delegates_is_named():
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+
+    def lowered(**options):
+        recipe = etgraph.Recipe("x", {"to_backend": {"partitioners": [XnnpackPartitioner(**options)]}})
+        return at("lowered", recipe=recipe)
+
+    found = changes(lowered(), lowered(per_op_mode=True), "delegation")
+    assert ("delegates of XnnpackBackend", 1, 4) in found
 
 
 def test_operators_that_moved_into_a_delegate_are_named():
