@@ -75,6 +75,7 @@ def test_what_it_says_is_what_a_run_delegates_to_other_backends(target, name):
     assert found.delegation == etgraph.run(model, inputs, target=target, to="lowered", **rest).delegation
 
 
+@pytest.mark.slow
 def test_quantized_programs_are_calibrated_and_checked_as_a_run_lowers_them():
     model, inputs, _ = made("conv")
     samples = [(torch.randn(1, 3, 10, 10),) for _ in range(2)]
@@ -226,6 +227,7 @@ def test_another_target_is_named_only_where_its_partitioner_takes_the_operator()
     assert "Vulkan" not in help_
 
 
+@pytest.mark.slow
 def test_asking_other_backends_leaves_the_root_logger_as_it_is():
     """Importing Vulkan's sets its level to INFO."""
     import subprocess
