@@ -129,15 +129,15 @@ def _fold_norms(before: Flow, after: Flow, found: dict[str, str]) -> set[str]:
         the keys of those weights.
     """
     reached = set(found.values())
-    made = {origin: key for key, origin in found.items()}
     folded: set[str] = set()
     for step in before.steps.values():
         if "batch_norm" not in operator_of(step) or step.key in reached or not step.inputs:
             continue
-        key = made.get(step.inputs[0])
-        if key is not None and key in after.steps and _computes(after.steps[key]):
+        origin = step.inputs[0]
+        for key in [key for key, one in found.items() if one == origin and _computes(after.steps[key])]:
             found[key] = step.key
-            folded.update(one for one in after.steps[key].inputs[1:] if not _computes(after.steps[one]))
+            if operator_of(after.steps[key]) == operator_of(before.steps[origin]):
+                folded.update(after.steps[key].inputs[1:])
     return folded
 
 
