@@ -12,8 +12,9 @@ from etgraph.calibration import Calibration
 from etgraph.errors import UsageError
 
 _HOW = (
-    "Give calibration_inputs= to etgraph.run: a list, a function that returns an iterable, a generator or a DataLoader "
-    "of inputs like those that the program will meet. The example inputs are taken when they are given here too."
+    "Give calibration_inputs= to etgraph.run (--calibration on the command line): a list, a function that returns an "
+    "iterable, a generator or a DataLoader of inputs like those that the program will meet. The example inputs are "
+    "taken when they are given here too."
 )
 
 

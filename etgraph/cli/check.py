@@ -26,6 +26,8 @@ def check(
     target: options.Target = None,
     start: options.From = None,
     shape: options.Shape = None,
+    inputs: options.Inputs = None,
+    calibration: options.Calibration = None,
     eval_mode: options.Eval = False,
     trust: options.Trust = False,
     elsewhere: Annotated[
@@ -60,6 +62,8 @@ def check(
             to="edge",
             start=start,
             shape=shape,
+            inputs=inputs,
+            calibration=calibration,
             eval_mode=eval_mode,
             trust=trust,
             cache_dir=cache_dir,

@@ -35,6 +35,7 @@ def inspect(
         ),
     ] = None,
     shape: options.Shape = None,
+    inputs: options.Inputs = None,
     trust: options.Trust = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -54,7 +55,7 @@ def inspect(
         from etgraph.registry import registry
         from etgraph.sources import artifact_of
 
-        asked = Asked.read(source, shape=shape, trust=trust)
+        asked = Asked.read(source, shape=shape, inputs=inputs, trust=trust)
         folder = explorer_folder(model_explorer) if model_explorer is not None else None
         job = prepare(asked)
         artifact = artifact_of(job.source, job.arguments.get("example_inputs"), trust=trust)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from etgraph.cli.samples import load_samples, parse_samples
 from etgraph.cli.shapes import parse_shape, random_inputs
 from etgraph.cli.source import Reference, load_object, parse_source
 from etgraph.errors import UsageError
@@ -30,6 +31,8 @@ class Asked:
     targets: tuple[str, ...]
     path: str
     shapes: tuple[Any, ...]
+    inputs: Reference | None
+    calibration: Reference | None
     eval_mode: bool
     trust: bool
     cache: Any
@@ -46,6 +49,8 @@ class Asked:
         to: str = "executorch",
         start: str | None = None,
         shape: Sequence[str] | None = None,
+        inputs: str | None = None,
+        calibration: str | None = None,
         path: str = "auto",
         eval_mode: bool = False,
         trust: bool = False,
@@ -63,6 +68,10 @@ class Asked:
             raise UsageError(
                 f"--trust is about files that hold programs, and SOURCE {source} is code, which is run in any case"
             )
+        if shape and inputs is not None:
+            raise UsageError(
+                "--shape and --inputs were both given, and each says the example inputs", hint="Leave one of them out."
+            )
         return cls(
             reference=reference,
             to=to,
@@ -71,6 +80,8 @@ class Asked:
             targets=_targets_named(recipe, target or ()),
             path=path,
             shapes=tuple(parse_shape(one) for one in shape or ()),
+            inputs=parse_samples(inputs, "--inputs") if inputs is not None else None,
+            calibration=parse_samples(calibration, "--calibration") if calibration is not None else None,
             eval_mode=eval_mode,
             trust=trust,
             cache=_cache(cache_dir, no_cache, refresh, check_cache),
@@ -159,7 +170,11 @@ def prepare(asked: Asked) -> Job:
         arguments["trust"] = True
     if asked.shapes:
         arguments["example_inputs"] = random_inputs(asked.shapes)
-    if isinstance(source, Source) and source.calibration_inputs is not None:
+    if asked.inputs is not None:
+        arguments["example_inputs"] = load_samples(asked.inputs, call=True)
+    if asked.calibration is not None:
+        arguments["calibration_inputs"] = load_samples(asked.calibration, call=False)
+    elif isinstance(source, Source) and source.calibration_inputs is not None:
         arguments["calibration_inputs"] = source.calibration_inputs
     return Job(asked=asked, kind=kind, source=source, arguments=arguments)
 

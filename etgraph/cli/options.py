@@ -9,8 +9,8 @@ import typer
 from etgraph.cli import complete
 
 __all__ = [
-    "CacheDirectory", "CheckCache", "Eval", "From", "Json", "NoCache", "Path", "Quiet", "Recipe", "Refresh", "Shape",
-    "SourceArgument", "Target", "To", "Trust", "Verbose",
+    "CacheDirectory", "Calibration", "CheckCache", "Eval", "From", "Inputs", "Json", "NoCache", "Path", "Quiet",
+    "Recipe", "Refresh", "Shape", "SourceArgument", "Target", "To", "Trust", "Verbose",
 ]  # fmt: skip
 
 SourceArgument: TypeAlias = Annotated[
@@ -54,6 +54,23 @@ Shape: TypeAlias = Annotated[
         metavar="SIZES[:DTYPE]",
         help="An example input, as 1x3x224x224 or 1x16:int64; again for each further one, NAME=SIZES for a keyword "
         "input. Seeded random numbers: standard normal, or 0 and 1 for integers and bool.",
+    ),
+]
+Inputs: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--inputs",
+        metavar="SAMPLES",
+        help="The example inputs: file.py:NAME or package.module:NAME (a tuple, a list of tuples, or a callable that "
+        "returns them), or a .pt file of tensors.",
+    ),
+]
+Calibration: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--calibration",
+        metavar="SAMPLES",
+        help="What to calibrate a quantizer with: as for --inputs, or a generator or DataLoader by its name.",
     ),
 ]
 Path: TypeAlias = Annotated[

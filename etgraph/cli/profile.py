@@ -35,6 +35,8 @@ def profile(
     recipe: options.Recipe = None,
     target: options.Target = None,
     shape: options.Shape = None,
+    inputs: options.Inputs = None,
+    calibration: options.Calibration = None,
     path: options.Path = "auto",
     eval_mode: options.Eval = False,
     trust: options.Trust = False,
@@ -64,6 +66,8 @@ def profile(
             recipe=recipe,
             target=target,
             shape=shape,
+            inputs=inputs,
+            calibration=calibration,
             path=path,
             eval_mode=eval_mode,
             trust=trust,
@@ -74,8 +78,8 @@ def profile(
             raise UsageError("one program is profiled at a time", hint="Give one --target.")
         job = prepare(asked)
         given = {name: value for name, value in job.arguments.items() if name != "to"}
-        inputs = given.get("example_inputs") if job.kind == "executorch" else None
+        samples = given.get("example_inputs") if job.kind == "executorch" else None
         with Progress(output) as progress, runtime_log_hidden(verbose=verbose):
-            found = etgraph.profile(job.source, inputs, runs=runs, etrecord=etrecord, on_event=progress, **given)
+            found = etgraph.profile(job.source, samples, runs=runs, etrecord=etrecord, on_event=progress, **given)
         output.say(str(found))
         output.document({"source": {"given": source, "kind": job.kind}, **found.to_json()})

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,16 @@ from etgraph.cli.blame import user_traceback
 from etgraph.errors import UsageError
 from etgraph.recipes import closest
 
-__all__ = ["Reference", "load_object", "parse_source", "program_stem"]
+__all__ = [
+    "Reference",
+    "called",
+    "is_to_be_called",
+    "load_object",
+    "parse_source",
+    "program_stem",
+    "read_reference",
+    "value_of",
+]
 
 _FORMS = "SOURCE is file.py:name, package.module:name, or a file that holds a program (.etg, .pt2, .pte)."
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -33,13 +42,22 @@ class Reference:
         given: as it was written.
         path: the file of a program, or the Python file; None for a module by its dotted name.
         module: the dotted name of a module; empty where `path` is given.
-        name: the object's name inside the code, dots allowed; empty for the file of a program.
+        name: the object's name inside the code, dots allowed; empty for a file that is no code.
+        what: what it is called on the command line.
+        forms: what it may be.
     """
 
     given: str
     path: Path | None = None
     module: str = ""
     name: str = ""
+    what: str = "SOURCE"
+    forms: str = field(default=_FORMS, repr=False)
+
+    @property
+    def shown(self) -> str:
+        """How messages name it."""
+        return f"{self.what} {self.given}"
 
     @property
     def is_program_file(self) -> bool:
@@ -68,40 +86,46 @@ def parse_source(given: str) -> Reference:
 
     What exists as a file under the whole text is that file, so that a colon in a path does not confuse it.
     """
+    return read_reference(Reference(given), "model")
+
+
+def read_reference(empty: Reference, wanted: str) -> Reference:
+    """Fill in where a reference points, from what was given; `wanted` is what it should be the name of."""
+    given = empty.given
     if not given:
-        raise UsageError("SOURCE is empty", hint=_FORMS)
+        raise UsageError(f"{empty.what} is empty", hint=empty.forms)
     path = Path(given)
     if path.is_dir():
-        raise UsageError(f"SOURCE {given} is a folder", hint=_FORMS)
+        raise UsageError(f"{empty.shown} is a folder", hint=empty.forms)
     if path.exists():
         if path.suffix == ".py":
             raise UsageError(
-                f"SOURCE {given} is a Python file, and does not say which model in it is meant", hint=_names_in(path)
+                f"{empty.shown} is a Python file, and does not say which {wanted} in it is meant", hint=_names_in(path)
             )
-        return Reference(given=given, path=path)
+        return replace(empty, path=path)
     place, colon, name = given.rpartition(":")
     if colon and place and _DOTTED.fullmatch(name) and not _is_drive(place):
-        return _in_code(given, place, name)
+        return _in_code(empty, place, name)
     if place.endswith(".py"):
-        problem = f"SOURCE {given} has {name!r} after the colon, which cannot be a name in Python"
-        hint = _names_in(Path(place)) if Path(place).is_file() else _FORMS
+        problem = f"{empty.shown} has {name!r} after the colon, which cannot be a name in Python"
+        hint = _names_in(Path(place)) if Path(place).is_file() else empty.forms
         raise UsageError(problem, hint=hint)
     if not colon and _DOTTED.fullmatch(given) and _module_exists(given):
         raise UsageError(
-            f"SOURCE {given} is a module, and does not say which model in it is meant", hint=f"Write {given}:NAME."
+            f"{empty.shown} is a module, and does not say which {wanted} in it is meant", hint=f"Write {given}:NAME."
         )
-    raise UsageError(f"SOURCE {given} does not exist{_neighbour(path)}", hint=_FORMS)
+    raise UsageError(f"{empty.shown} does not exist{_neighbour(path)}", hint=empty.forms)
 
 
-def _in_code(given: str, place: str, name: str) -> Reference:
+def _in_code(empty: Reference, place: str, name: str) -> Reference:
     path = Path(place)
     if path.suffix == ".py" or path.is_file():
         if not path.is_file():
-            raise UsageError(f"SOURCE {given}: there is no file {place}{_neighbour(path)}", hint=_FORMS)
-        return Reference(given=given, path=path, name=name)
+            raise UsageError(f"{empty.shown}: there is no file {place}{_neighbour(path)}", hint=empty.forms)
+        return replace(empty, path=path, name=name)
     if _DOTTED.fullmatch(place):
-        return Reference(given=given, module=place, name=name)
-    raise UsageError(f"SOURCE {given}: {place} is neither a file nor the name of a module", hint=_FORMS)
+        return replace(empty, module=place, name=name)
+    raise UsageError(f"{empty.shown}: {place} is neither a file nor the name of a module", hint=empty.forms)
 
 
 def _is_drive(place: str) -> bool:
@@ -144,11 +168,16 @@ def load_object(reference: Reference) -> Any:
     Raises:
         UsageError: the code cannot be imported, the name is not there or is no program, or the call failed.
     """
-    holder = _import_file(reference) if reference.path is not None else _import_module(reference)
-    value = _attribute(holder, reference)
-    if _is_to_be_called(value):
-        value = _called(value, reference)
+    value = value_of(reference)
+    if is_to_be_called(value):
+        value = called(value, reference)
     return _checked(value, reference)
+
+
+def value_of(reference: Reference) -> Any:
+    """Import the code and return what the name stands for."""
+    holder = _import_file(reference) if reference.path is not None else _import_module(reference)
+    return _attribute(holder, reference)
 
 
 def _import_file(reference: Reference) -> types.ModuleType:
@@ -161,7 +190,7 @@ def _import_file(reference: Reference) -> types.ModuleType:
     name = "_etgraph_source_" + re.sub(r"\W", "_", stem) if taken else stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise UsageError(f"SOURCE {reference.given}: {path.name} is not a Python file", hint=_FORMS)
+        raise UsageError(f"{reference.shown}: {path.name} is not a Python file", hint=reference.forms)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -182,8 +211,8 @@ def _import_module(reference: Reference) -> types.ModuleType:
         missing = error.name or ""
         if reference.module == missing or reference.module.startswith(f"{missing}."):
             raise UsageError(
-                f"SOURCE {reference.given}: there is no module {missing!r} here, and no file of that name",
-                hint=f"{_FORMS} Modules are looked for in the current folder and where Python finds packages.",
+                f"{reference.shown}: there is no module {missing!r} here, and no file of that name",
+                hint=f"{reference.forms} Modules are looked for in the current folder and where Python finds packages.",
             ) from None
         raise _users_fault(f"module {reference.module} cannot be imported", error) from error
     except (Exception, SystemExit) as error:
@@ -205,7 +234,7 @@ def _attribute(holder: types.ModuleType, reference: Reference) -> Any:
             where = "it" if value is holder else f"{type(value).__name__} {reference.name.partition('.')[0]}"
             names = _own_names(holder) if value is holder else [n for n in dir(value) if not n.startswith("_")]
             raise UsageError(
-                f"SOURCE {reference.given}: {where} has no {part!r}{closest(part, names)}",
+                f"{reference.shown}: {where} has no {part!r}{closest(part, names)}",
                 hint=f"It defines {', '.join(names)}." if value is holder and names else "",
             ) from None
     return value
@@ -222,27 +251,33 @@ def _own_names(module: types.ModuleType) -> list[str]:
     ]
 
 
-def _is_to_be_called(value: Any) -> bool:
+def is_to_be_called(value: Any) -> bool:
+    """Whether it gives what is meant when it is called, and is not itself what is meant."""
     torch = sys.modules.get("torch")
     if inspect.ismethod(value) and torch is not None and isinstance(value.__self__, torch.nn.Module):
         return False
     return inspect.isclass(value) or inspect.isroutine(value) or isinstance(value, functools.partial)
 
 
-def _called(function: Any, reference: Reference) -> Any:
+def called(function: Any, reference: Reference) -> Any:
+    """Call a function or class without arguments.
+
+    Raises:
+        UsageError: it needs some, or failed.
+    """
     needed = _needed(function)
     if needed:
         what = "class" if inspect.isclass(function) else "callable"
         short = reference.name.rpartition(".")[2]
         raise UsageError(
-            f"SOURCE {reference.given}: the {what} {reference.name} needs arguments ({', '.join(needed)}), and "
-            "a SOURCE is called without any",
+            f"{reference.shown}: the {what} {reference.name} needs arguments ({', '.join(needed)}), and "
+            f"a {reference.what.lstrip('-')} is called without any",
             hint=f"Write a function without arguments beside it: def make(): return {short}(...), and give that.",
         )
     try:
         return function()
     except (Exception, SystemExit) as error:
-        raise _users_fault(f"SOURCE {reference.given}: calling {reference.name}() failed", error) from error
+        raise _users_fault(f"{reference.shown}: calling {reference.name}() failed", error) from error
 
 
 def _needed(function: Any) -> list[str]:
@@ -264,7 +299,7 @@ def _checked(value: Any, reference: Reference) -> Any:
     if isinstance(value, tuple):
         if len(value) != 2:
             raise UsageError(
-                f"SOURCE {reference.given} gives a tuple of {len(value)}, and (module, example_inputs) was wanted",
+                f"{reference.shown} gives a tuple of {len(value)}, and (module, example_inputs) was wanted",
                 hint="Return the model with its example inputs: return model, (x,).",
             )
         value = Source(model=value[0], example_inputs=value[1])
@@ -274,5 +309,5 @@ def _checked(value: Any, reference: Reference) -> Any:
     try:
         detect(value)
     except UsageError as error:
-        raise UsageError(f"SOURCE {reference.given}: {error.problem}", hint=error.hint) from error
+        raise UsageError(f"{reference.shown}: {error.problem}", hint=error.hint) from error
     return value

@@ -28,7 +28,7 @@ def require_inputs(source: Any, arguments: Mapping[str, Any]) -> None:
     if missing:
         raise UsageError(
             f"--verify needs example inputs, and there are none for {', '.join(missing)}",
-            hint="Give --shape 1x3x224x224, or return the inputs with the model.",
+            hint="Give --shape 1x3x224x224 or --inputs, or return the inputs with the model.",
         )
 
 
