@@ -10,7 +10,11 @@ Importing this package imports neither torch nor executorch; names are loaded wh
 from __future__ import annotations
 
 import importlib
+import time
 from typing import TYPE_CHECKING, Any
+
+#: Before any other module of this package is read: one that is written later is not what runs (`etgraph.owncode`).
+_imported_at: float = globals().get("_imported_at") or time.time()
 
 if TYPE_CHECKING:
     from etgraph.api import detect, fingerprint, get_recipe, load, plan, run

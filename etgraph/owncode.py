@@ -9,8 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
-
+import etgraph
 from etgraph.errors import Undescribable
 from etgraph.hashing import hasher
 from etgraph.identity import Description
@@ -20,6 +19,8 @@ __all__ = ["PACKAGES", "describe_own_code"]
 #: Seconds for which files that were looked at count as looked at: a run without work asks several times in a row.
 _RECENTLY = 0.1
 _looked = -1.0
+#: Seconds by which the clock of a file system may be behind that of the process.
+_COARSE = 0.02
 
 #: The import packages of this distribution.
 PACKAGES = ("etgraph", "stages")
@@ -33,7 +34,7 @@ def describe_own_code() -> Description:
     Raises:
         Undescribable: a module that is loaded was edited meanwhile, so that what runs is not what was read.
     """
-    description, written, began = _own_code()
+    description, written = _own_code()
     global _looked
     if time.monotonic() - _looked < _RECENTLY:
         return description
@@ -41,7 +42,7 @@ def describe_own_code() -> Description:
         path = getattr(module, "__file__", None)
         if name.partition(".")[0] not in PACKAGES or path not in written:
             continue
-        if os.stat(path).st_mtime_ns != written[path] or written[path] > began * 1e9:
+        if os.stat(path).st_mtime_ns != written[path] or written[path] > (etgraph._imported_at - _COARSE) * 1e9:
             raise Undescribable(
                 f"{name} was edited after this process began",
                 path="etgraph's own code",
@@ -53,8 +54,8 @@ def describe_own_code() -> Description:
 
 
 @functools.lru_cache(maxsize=1)
-def _own_code() -> tuple[Description, dict[str, int], float]:
-    """Return the description, when each file was written (in ns), and when this process began (in s)."""
+def _own_code() -> tuple[Description, dict[str, int]]:
+    """Return the description, and when each file was written (in ns)."""
     hashing = hasher()
     written: dict[str, int] = {}
     for package in PACKAGES:
@@ -66,4 +67,4 @@ def _own_code() -> tuple[Description, dict[str, int], float]:
             hashing.update(len(name).to_bytes(8, "little") + name + len(content).to_bytes(8, "little") + content)
     digest = str(hashing.hexdigest())
     shown = f"{len(written)} files of etgraph {digest[:12]}"
-    return Description("files", digest, shown=shown), written, psutil.Process().create_time()
+    return Description("files", digest, shown=shown), written
