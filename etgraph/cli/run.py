@@ -76,7 +76,8 @@ def run(
         typer.Option(
             "--verify/--no-verify",
             help="Execute the .pte on this host and compare its outputs with SOURCE; exit 1 when one is off by more "
-            "than 1e-3 relative and 1e-4 absolute.",
+            "than 1e-3 relative and 1e-4 absolute, and than the signal-to-noise ratio that is fit for a quantized or "
+            "half-precision target.",
         ),
     ] = False,
     report: Annotated[
@@ -186,6 +187,7 @@ def execute(
     """
     import etgraph
     from etgraph.comparison import Trace
+    from etgraph.probe import precision_of
 
     if verify:
         verification.require_inputs(job.source, job.arguments)
@@ -204,7 +206,8 @@ def execute(
             page.write_failure(output, error)
             raise
     target = job.arguments.get("target")
-    outcome = verification.verify(output, result, target.snr if target is not None else None) if verify else None
+    snr = target.snr if target is not None else precision_of(result.plan.request.recipe.name)
+    outcome = verification.verify(output, result, snr) if verify else None
     result.save(file)
     written = beside.write(output, result)
     numbers = numerics.compare(output, trace, result, job) if trace is not None else None

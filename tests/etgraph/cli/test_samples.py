@@ -76,3 +76,15 @@ def test_what_holds_no_samples_is_refused(data: Path, etgraph_cli, flags: tuple[
     assert answer.code == 2
     assert wanted in " ".join(answer.err.split())
     assert not (data / "out.pte").exists()
+
+
+def test_a_quantized_program_is_judged_by_what_is_fit_for_its_precision(data: Path, etgraph_cli) -> None:
+    """An int8 output is never within 1e-3; a recipe that a target goes by has the ratio of that target."""
+    answer = etgraph_cli(
+        "run", "net.py:make", "--recipe", "xnnpack_int8", "--calibration", "samples.pt", "--verify", "--json"
+    )
+    assert answer.code == 0, answer.err
+    checked = answer.document["verification"]
+    assert checked["passed"] is True
+    assert checked["tolerance"]["snr"] == 20
+    assert all(out["max_relative_error"] > 1e-3 for out in checked["methods"]["forward"]["outputs"])
