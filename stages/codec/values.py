@@ -106,6 +106,9 @@ def _write_rare(writer: Writer, value: Any) -> Any:
         return {"range": [write_expression(writer, 0, bound) for bound in bounds]}
     if type(value).__name__ in _KEYS:
         return {"key": [type(value).__name__, *(write_value(writer, v) for v in _key_fields(value))]}
+    if type(value).__name__ == "ArmAnnotationInfo" and isinstance(value, dict):
+        # What Arm's quantizers note at nodes; it is read by its entries, and upstream writes it as a dict as well.
+        return _write_pairs(writer, value)
     name = function_name(value) if callable(value) else None
     if name is not None:
         return {"op": f"py:{name}"}

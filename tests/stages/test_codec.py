@@ -10,6 +10,7 @@ from codec_models import Linear, cases, exported
 from codec_support import artifact, final_bytes, from_exported, in_new_process, load, save
 from torch import nn
 
+import etgraph
 from etgraph import container
 from etgraph.artifact import Edge, Executorch, Exported, Inputs, Lowered, Module, Provenance
 from etgraph.blobs import MemoryBlobs
@@ -362,3 +363,15 @@ def test_a_model_of_one_layer_shares_its_weights_between_files(tmp_path):
     assert isinstance(Linear(), nn.Module)
     path = save(from_exported(program, "edge"), tmp_path / "m.etg")
     assert weights[1] == set(container.read(path))
+
+
+def test_what_arms_quantizers_note_at_nodes_is_kept(tmp_path):
+    """Cortex-M takes only the convolutions that are marked as quantized."""
+    from executorch.backends.arm.common.annotation_meta import ArmAnnotationInfo
+
+    program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+    node = next(node for node in program.graph.nodes if node.op == "call_function")
+    node.meta["custom"] = {ArmAnnotationInfo.CUSTOM_META_KEY: ArmAnnotationInfo(quantized=True)}
+    path = etgraph.run(program, to="exported", cache=False).save(tmp_path / "net.exported.etg")
+    loaded = next(node for node in etgraph.load(path)["forward"].graph.nodes if node.op == "call_function")
+    assert loaded.meta["custom"] == {ArmAnnotationInfo.CUSTOM_META_KEY: {"quantized": True}}

@@ -164,12 +164,14 @@ def test_operator_libraries_go_the_split_way_and_say_why():
 
 
 @cortex_m
-def test_a_program_in_an_operator_library_is_saved_and_resumed(tmp_path):
+@pytest.mark.parametrize("kind", ["quantized", "edge", "lowered"])
+def test_a_program_on_its_way_to_an_operator_library_is_saved_and_resumed(tmp_path, kind):
+    """What Arm's quantizer noted at the nodes goes with it; without, no convolution is taken."""
     model, inputs, _ = made("conv")
     target = "baremetal-cortex_m55-cmsis_nn-int8"
-    whole = etgraph.run(model, inputs, target=target, calibration_inputs=samples(), keep=["lowered"])
-    path = whole["lowered"].save(tmp_path / "net.lowered.etg")
-    assert etgraph.detect(path) == "lowered"
+    whole = etgraph.run(model, inputs, target=target, calibration_inputs=samples(), keep=[kind], cache=False)
+    path = whole[kind].save(tmp_path / f"net.{kind}.etg")
+    assert etgraph.detect(path) == kind
     assert etgraph.run(path, target=target, cache=False).artifact.buffer == whole.artifact.buffer
 
 
