@@ -63,8 +63,7 @@ CHANGES = (
     Change("nothing", "", 4),
     Change("a comment in the model's file", "comment", 4),
     Change("the memory plan", "memory", 3, "lowered"),
-    # One that costs no backend more than it did: what is measured is what is run again.
-    Change("an option of the partitioner (verbose)", "partitioner", 2, "exported"),
+    Change("an option of the partitioner (per_op_mode)", "partitioner", 2, "exported"),
     Change("one weight", "weight", 0, "nothing"),
     Change("one line of the model", "line", 0, "nothing", same_outputs=False),
 )

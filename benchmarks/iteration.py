@@ -22,7 +22,7 @@ def main() -> None:
     model, inputs = net.make()
     if setting == "weight":
         flip_one_bit(model)
-    chosen = [XnnpackPartitioner(verbose=setting == "partitioner")]
+    chosen = [XnnpackPartitioner(per_op_mode=setting == "partitioner")]
     plan = MemoryPlanningPass(alloc_graph_output=setting != "memory")
     recipe = etgraph.get_recipe("xnnpack_fp32")
     recipe = recipe.with_options("to_edge", partitioners=chosen).with_options("to_backend", partitioners=chosen)

@@ -41,7 +41,7 @@ def _lowered(folder: str, start: str, setting: str) -> Any:
         return EdgeProgramManager({"forward": program}, {}, get_xnnpack_edge_compile_config())
     manager = to_edge_transform_and_lower(
         _exported(folder, start),
-        partitioner=[XnnpackPartitioner(verbose=setting == "partitioner")],
+        partitioner=[XnnpackPartitioner(per_op_mode=setting == "partitioner")],
         compile_config=get_xnnpack_edge_compile_config(),
     )
     serde.save(manager.exported_program(), f"{folder}/{'other' if setting else 'kept'}.lowered")
