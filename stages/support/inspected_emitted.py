@@ -16,6 +16,9 @@ from stages.support.emitted_program import (
 from stages.support.runtime import runtime_of_host
 from stages.support.weights import LARGEST
 
+_PROGRAM = "the identifier of ExecuTorch's program format, ET12, in its header"
+_BUNDLE = "the identifier of ExecuTorch's programs bundled with inputs and expected outputs, BP08, in its header"
+
 
 def describe(artifact: Executorch, *, graph: bool = False) -> dict[str, Any]:
     """Describe each method as the program states it; inputs and outputs of a `.pte` have positions, not names.
@@ -33,7 +36,7 @@ def describe(artifact: Executorch, *, graph: bool = False) -> dict[str, Any]:
         if graph:
             methods[name]["graph"] = instruction_lines(method.plan)
     return {
-        "recognised_by": "the identifier of ExecuTorch's program format, ET12, in its header",
+        "recognised_by": _BUNDLE if artifact.expected_outputs else _PROGRAM,
         "methods": methods,
         "quantized": any("quantize" in op for method in methods.values() for op in method["operators"]),
         "weights": _constants(inside),
