@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
+import etgraph
 from etgraph.errors import UsageError
 from etgraph.recipes import closest
 
@@ -18,18 +20,55 @@ _SETTINGS = ("weight_bits", "group_size", "activations")
 def quantize_modules(
     methods: Mapping[str, Any], config: Any, filter_fn: Callable[[Any, str], bool] | None, *, in_place: bool
 ) -> dict[str, Any]:
-    """Return modules (or bound methods of modules) with quantized weights; a module of several methods is done once."""
+    """Return modules (or bound methods of modules) with quantized weights; a module of several methods is done once.
+
+    Of a mapping with `group_size`, layers whose number of input features it does not divide are left in float, with a
+    warning that names them: torchao would fail at the first.
+    """
     from torchao.quantization import quantize_
     from torchao.utils import unwrap_tensor_subclass
 
     # One deepcopy over all methods, so that modules and weights that they share stay shared.
     own = dict(methods) if in_place else copy.deepcopy(dict(methods))
     owners = {id(owner): owner for owner in map(_owner, own.values())}
+    group_size = config.get("group_size") if isinstance(config, Mapping) else None
     for owner in owners.values():
-        quantize_(owner, torchao_config(config), filter_fn)
+        fitting = _Fitting(filter_fn, group_size)
+        quantize_(owner, torchao_config(config), fitting if group_size else filter_fn)
+        fitting.warn()
         # As upstream does: exported with the subclass left in, XNNPACK took weight-only layers and computed noise.
         unwrap_tensor_subclass(owner)
     return own
+
+
+class _Fitting:
+    """A filter that also leaves out layers whose input features the size of a group does not divide."""
+
+    def __init__(self, filter_fn: Callable[[Any, str], bool] | None, group_size: int | None) -> None:
+        from torchao.quantization import quantize_
+
+        self.wanted = filter_fn or inspect.signature(quantize_).parameters["filter_fn"].default
+        self.group_size = group_size
+        self.left: dict[str, int] = {}
+
+    def __call__(self, module: Any, name: str) -> bool:
+        if not self.wanted(module, name):
+            return False
+        features = module.weight.shape[-1]
+        if features % self.group_size == 0:
+            return True
+        self.left[name] = features
+        return False
+
+    def warn(self) -> None:
+        """Name what was left out."""
+        if self.left:
+            shown = [f"{name or 'the module itself'} ({features})" for name, features in list(self.left.items())[:3]]
+            more = f" and {len(self.left) - 3} more" if len(self.left) > 3 else ""
+            etgraph.warn(
+                f"group_size {self.group_size} does not divide the input features of {', '.join(shown)}{more}: left in "
+                "float; a smaller group_size, or None for one scale per output channel, takes them too"
+            )
 
 
 def _owner(method: Any) -> torch.nn.Module:

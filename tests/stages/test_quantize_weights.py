@@ -5,7 +5,7 @@ import torch
 from quantizable import Coder, Small, operators, seeded, small_inputs
 
 import etgraph
-from etgraph.errors import PlanError, StageError, UsageError
+from etgraph.errors import EtgraphWarning, PlanError, StageError, UsageError
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,24 @@ def test_a_module_of_several_methods_is_quantized_once():
         assert operators(result[method]).count("torchao.choose_qparams_affine.default") == 1
 
 
+def test_layers_that_groups_do_not_fit_are_left_in_float_by_name():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 20), torch.nn.ReLU(), torch.nn.Linear(20, 8)).eval()
+    with pytest.warns(EtgraphWarning, match=r"group_size 32 does not divide the input features of 2 \(20\): left in"):
+        result = etgraph.run(model, (torch.randn(4, 64),), "xnnpack_int4_weight_only", "quantized", cache=False)
+    assert [op for op in operators(result.artifact["forward"]) if "dequantize" in op] == [
+        "torchao.dequantize_affine.default"
+    ]
+
+
 def test_what_cannot_be_done_is_refused():
     with pytest.raises(StageError, match="quantized nothing in forward"):
         etgraph.run(torch.nn.ReLU(), (torch.ones(2),), "xnnpack_8da4w", cache=False)
     recipe = etgraph.get_recipe("xnnpack_int8_weight_only", group_size=24)
-    with pytest.raises(StageError, match="divisible"):
+    with (
+        pytest.warns(EtgraphWarning, match="group_size 24 does not divide"),
+        pytest.raises(StageError, match="quantized nothing in forward"),
+    ):
         etgraph.run(seeded(Small), small_inputs(1), recipe, cache=False)
     with pytest.raises(UsageError, match="group_size=24, and XNNPACK takes multiples of 32"):
         etgraph.get_recipe("xnnpack_8da4w", group_size=24)

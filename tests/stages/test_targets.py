@@ -36,6 +36,11 @@ def samples(count=8):
     return [(torch.randn(1, 3, 10, 10),) for _ in range(count)]
 
 
+def in_groups(name):
+    """Whether the weights are quantized in groups, which a layer must be as wide as."""
+    return "8da4w" in name or "int4_weight_only" in name
+
+
 def wide():
     """A network of linear layers as wide as the groups of 4-bit weights."""
     torch.manual_seed(0)
@@ -53,8 +58,8 @@ def shared_cache(tmp_path_factory, monkeypatch):
 @pytest.mark.parametrize("name", LOWERED_HERE)
 def test_every_target_that_can_be_lowered_here_lowers_a_network(name, shared_cache):
     """Its backends, and none else, are in the program, and they took most of it."""
-    model, inputs, _ = wide() if "8da4w" in name else made("conv")
-    result = etgraph.run(model, inputs, target=name, calibration_inputs=None if "8da4w" in name else samples())
+    model, inputs, _ = wide() if in_groups(name) else made("conv")
+    result = etgraph.run(model, inputs, target=name, calibration_inputs=None if in_groups(name) else samples())
     target = registry.targets[name]
     assert result.artifact.buffer[4:6] == b"ET"
     found = {one["name"]: one["nodes"] for one in result.delegation["forward"]["backends"]}
@@ -70,8 +75,8 @@ def test_every_target_that_can_be_lowered_here_lowers_a_network(name, shared_cac
 
 @pytest.mark.parametrize("name", RUN_HERE)
 def test_what_runs_here_is_within_the_noise_fit_for_its_precision(name, shared_cache):
-    model, inputs, _ = wide() if "8da4w" in name else made("conv")
-    needs = {} if "8da4w" in name else {"calibration_inputs": samples()}
+    model, inputs, _ = wide() if in_groups(name) else made("conv")
+    needs = {} if in_groups(name) else {"calibration_inputs": samples()}
     result = etgraph.run(model, inputs, target=name, **needs)
     assert result.verify().min_snr >= registry.targets[name].snr
 
