@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -180,7 +181,8 @@ def _option_text(name: str, value: Any) -> str:
     from etgraph.keys import describe_option
 
     if isinstance(value, Deferred):
-        return repr(value)
+        # Made once more to be described where that is cheap: where stages ran, their libraries are loaded.
+        return _option_text(name, value.make()) if "executorch.exir" in sys.modules else repr(value)
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
     try:

@@ -22,6 +22,8 @@ def test_a_real_run_in_every_form(folder: Path, etgraph_cli: Etgraph) -> None:
         assert words in page.text
     assert "etgraph run net.py:make --verify --report run.html" in page.text
     assert "etgraph inspect make.pte" in page.text
+    # Options that a recipe makes late are shown as what they are.
+    assert any(text.startswith("[XnnpackPartitioner(") for text in page.text)
     assert etgraph_cli("run", "net.py:make", "--report", "run.md").code == 0
     assert "| torch_export | module → exported | reused |" in (folder / "run.md").read_text()
     assert etgraph_cli("run", "net.py:make", "--report", "run.json", "--json").code == 0
