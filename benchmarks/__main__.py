@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import plots
-from benchmarks.asking import Ask, positive, say, write_json
+from benchmarks.asking import Ask, PartsFailed, positive, say, write_json
 from benchmarks.figures import Answer
 from benchmarks.report import comparison, document, figures_of, head, into_readme, markdown, table
 
@@ -53,6 +53,10 @@ def _ask_all(given: argparse.Namespace) -> int:
         say(f"-- {name}, after {(time.perf_counter() - began) / 60:.1f} min")
         try:
             answer.add(importlib.import_module(f"benchmarks.{name}").measure(Ask(given.quick, (), given.rounds)))
+        except PartsFailed as error:
+            answer.add(error.answer)
+            failed.append(name)
+            say(f"failed: {error}")
         except Exception:
             failed.append(name)
             say(traceback.format_exc())

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +38,19 @@ class Ask:
         return not self.only or any(one in part for one in self.only)
 
 
+class PartsFailed(Exception):
+    """Some parts of a question failed.
+
+    Args:
+        answer: what was measured of the others.
+        parts: the failed ones, each with what went wrong.
+    """
+
+    def __init__(self, answer: Answer, parts: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{part}: {why}" for part, why in parts.items()))
+        self.answer = answer
+
+
 Measure = Callable[[Ask], Answer]
 
 
@@ -55,12 +68,18 @@ def main(measure: Measure, description: str | None, arguments: Sequence[str] | N
     """Ask one question, print its table, and write the JSON where that was asked for."""
     given = parser(description).parse_args(arguments)
     ask = Ask(given.quick, tuple(given.only), given.rounds)
-    answer = measure(ask)
-    if not answer.figures:
+    failure = None
+    try:
+        answer = measure(ask)
+    except PartsFailed as error:
+        answer, failure = error.answer, error
+    if failure is None and not answer.figures:
         sys.exit(f"error: nothing here is called {', '.join(ask.only)}")
     print(table(answer.figures))
     if given.json:
         write_json(given.json, document(answer, quick=ask.quick))
+    if failure is not None:
+        sys.exit(f"failed: {failure}")
 
 
 def write_json(path: Path, data: object) -> None:

@@ -1,7 +1,8 @@
 """Cold: what does `etgraph.run` cost against the calls that a user would write by hand, and against executorch.export?
 
 From a module to a `.pte` for XNNPACK, fp32 and int8 (static PT2E), each way in a fresh process, taking turns. Before a
-figure is given, the `.pte` of every way is executed on this host and compared with the model.
+figure is given, the `.pte` of every way is executed on this host and compared with the model; int8 must lose no more
+than the calls by hand.
 
 Parts: NETWORK/PRECISION, such as `--only vit_base/fp32`, `--only int8`.
 """
@@ -13,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.asking import Ask, main, say, scratch
+from benchmarks.asking import Ask, PartsFailed, main, say, scratch
 from benchmarks.figures import Answer, Figure, ratios
 from benchmarks.networks import NAMES
 from benchmarks.processes import Run, interleaved, module
@@ -32,17 +33,22 @@ ON_REQUEST = {"resnet_50/int8": 1, "vit_base/int8": 1, "bert_base/int8": 1}
 QUICK = {"vit_small/fp32": 1}
 WITH_EMPTY_CACHE = ("mobilenet_v2/fp32", "vit_small/fp32")
 
-#: Of the error relative to the largest output: rounding in another order in fp32, what int8 loses on random weights.
-TOLERANCE = {"fp32": 1e-3, "int8": 0.5}
+#: Of the error relative to the largest output in fp32: rounding in another order.
+TOLERANCE = 1e-3
 
 
 def measure(ask: Ask) -> Answer:
     """Measure each network and precision that is asked for."""
     known = QUICK if ask.quick else {**PARTS, **ON_REQUEST} if ask.only else PARTS
-    answer = Answer()
+    answer, failed = Answer(), {}
     for part, usual in known.items():
         if ask.wants(part):
-            answer.add(_part(part, ask.times(usual)))
+            try:
+                answer.add(_part(part, ask.times(usual)))
+            except RuntimeError as error:
+                failed[part] = str(error)
+    if failed:
+        raise PartsFailed(answer, failed)
     return answer
 
 
@@ -56,9 +62,12 @@ def _part(part: str, rounds: int) -> Answer:
         )
         checked = module("pte_check", {"network": network, "files": {way: str(folder / f"{way}.pte") for way in ways}})
         same = (folder / f"{HAND}.pte").read_bytes() == (folder / f"{ETGRAPH}.pte").read_bytes()
-        for way, found in checked.told.items():
-            if not found["relative"] <= TOLERANCE[precision]:
-                raise RuntimeError(f"{part}, {way}: the .pte is off by {found['relative']:.2g} of the largest output")
+        errors = {way: found["relative"] for way, found in checked.told.items()}
+        # What int8 loses on random weights is whatever it is by hand; another program loses something else.
+        limit = TOLERANCE if precision == "fp32" else errors[HAND] * 1.05
+        for way, error in errors.items():
+            if not error <= limit:
+                raise RuntimeError(f"the .pte of {way} is off by {error:.2g} of the largest output, not {limit:.2g}")
     return Answer(_figures(NAMES[network], precision, runs, _verdict(same, checked.told)))
 
 
