@@ -6,7 +6,6 @@ import functools
 import importlib
 import os
 import sys
-import time
 from pathlib import Path
 
 import etgraph
@@ -16,9 +15,6 @@ from etgraph.identity import Description
 
 __all__ = ["PACKAGES", "describe_own_code"]
 
-#: Seconds for which files that were looked at count as looked at: a run without work asks several times in a row.
-_RECENTLY = 0.1
-_looked = -1.0
 #: Seconds by which the clock of a file system may be behind that of the process.
 _COARSE = 0.02
 
@@ -35,9 +31,6 @@ def describe_own_code() -> Description:
         Undescribable: a module that is loaded was edited meanwhile, so that what runs is not what was read.
     """
     description, written = _own_code()
-    global _looked
-    if time.monotonic() - _looked < _RECENTLY:
-        return description
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
         if name.partition(".")[0] not in PACKAGES or path not in written:
@@ -49,7 +42,6 @@ def describe_own_code() -> Description:
                 type_name="module",
                 hint="Start a new process.",
             )
-    _looked = time.monotonic()
     return description
 
 

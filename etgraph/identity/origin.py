@@ -15,7 +15,7 @@ import site
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 __all__ = ["library_of", "library_of_class", "library_of_code", "library_of_module", "toolchain"]
 
@@ -38,15 +38,15 @@ def toolchain(extra: Iterable[str] = ()) -> dict[str, str]:
     found = {"python": f"{platform.python_implementation()} {_PYTHON.removeprefix('python ')}"}
     found["platform"] = f"{sys.platform}-{platform.machine()}"
     for name in (*_TOOLS, *extra):
-        found[name] = _version(name, importlib.metadata.version)
+        found[name] = _version(name)
     return found
 
 
-@functools.lru_cache(maxsize=64)
-def _version(name: str, look_up: Callable[[str], str]) -> str:
+@functools.cache
+def _version(name: str) -> str:
     """Return the version of a distribution, looked up once in a process; installing under a running one is not seen."""
     try:
-        return look_up(name)
+        return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return "absent"
 

@@ -21,7 +21,6 @@ def loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(owncode, "_own_code", lambda: (description, dict(written)))
     monkeypatch.setattr(etgraph, "_imported_at", time.time())
     written[str(path)] = path.stat().st_mtime_ns
-    monkeypatch.setattr(owncode, "_looked", -1.0)
     yield path
     del written[str(path)]
 
@@ -35,7 +34,6 @@ def test_it_is_described_by_the_content_of_its_files(loaded):
 def test_a_module_that_was_edited_after_the_process_began_makes_it_undescribable(loaded):
     """What runs is not what was read: nothing may be kept under its key."""
     owncode.describe_own_code()
-    time.sleep(owncode._RECENTLY * 1.5)
     loaded.write_text(loaded.read_text() + "\n")
     with pytest.raises(Undescribable, match=r"etgraph\.keys was edited after this process began"):
         owncode.describe_own_code()
