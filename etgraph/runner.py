@@ -136,7 +136,7 @@ def _passing_on(tell: OnEvent, index: int, total: int, planned: PlannedStep) -> 
 def _timed(planned: PlannedStep, given: Held, memo: StepRunner | None) -> tuple[Step, Held]:
     started = time.perf_counter()
     with PeakMemory() as peak:
-        outcome = _outcome(planned, given, memo)
+        outcome = _outcome(planned, given, memo, peak)
     step = Step(
         stage=planned.stage,
         consumes=planned.consumes,
@@ -151,11 +151,15 @@ def _timed(planned: PlannedStep, given: Held, memo: StepRunner | None) -> tuple[
     return step, outcome.held
 
 
-def _outcome(planned: PlannedStep, given: Held, memo: StepRunner | None) -> Outcome:
+def _outcome(planned: PlannedStep, given: Held, memo: StepRunner | None, peak: PeakMemory) -> Outcome:
+    def build(planned: PlannedStep, artifact: Artifact) -> Artifact:
+        peak.start()
+        return _run(planned, artifact)
+
     try:
         if memo is not None:
-            return memo.step(planned, given, _run)
-        return Outcome(Held.of(_run(planned, given.artifact()), given.label), False, "the cache is off")
+            return memo.step(planned, given, build)
+        return Outcome(Held.of(build(planned, given.artifact()), given.label), False, "the cache is off")
     except StageError as error:
         error.last_good = given
         raise

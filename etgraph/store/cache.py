@@ -61,12 +61,19 @@ class Cache:
 
         What is only read does not need it: importing joblib takes as long as a whole run that reuses everything.
         """
+        import etgraph.store.backend  # noqa: F401, I001  # registers itself
         import joblib
-
-        import etgraph.store.backend  # noqa: F401  # registers itself
 
         # joblib appends a folder of its own to a str, not to a Path.
         return joblib.Memory(self.directory, backend="etgraph", verbose=0, backend_options={"entries": self._entries})
+
+    def _writable(self) -> Any | None:
+        """The memory; None, and a line in `problems`, where it cannot be imported, as with no descriptor left."""
+        try:
+            return self._memory
+        except (OSError, ImportError) as error:
+            self.note(f"the cache cannot be written to: {error}")
+            return None
 
     @property
     def _backend(self) -> EtgraphStoreBackend:
@@ -146,10 +153,13 @@ class Cache:
         """
         pieces = {check_digest(digest): byte_pieces(content) for digest, content in blobs.items()}
         made = Contents(_checked_key(key), document, pieces, about)
+        memory = self._writable()
+        if memory is None:
+            return None
         from etgraph.store.backend import contents
 
         with self._backend.addressing(_name(key)):
-            self._memory.cache(contents, ignore=["build"]).call(key, lambda: made)
+            memory.cache(contents, ignore=["build"]).call(key, lambda: made)
             return self._backend.stored()
 
     @contextlib.contextmanager
@@ -196,7 +206,9 @@ class Cache:
 
     def clear(self) -> None:
         """Remove everything that is cached. Other processes that use the cache meanwhile only miss."""
-        self._memory.clear(warn=False)
+        memory = self._writable()
+        if memory is not None:
+            memory.clear(warn=False)
 
     def prune(self, size_limit: int | str | None = None) -> sweep.PruneReport:
         """Remove leftovers, and the least recently used entries until the cache fits.
@@ -204,7 +216,10 @@ class Cache:
         Args:
             size_limit: as for `Cache`; by default the limit of this cache.
         """
-        self._memory.reduce_size(bytes_limit=self.size_limit if size_limit is None else size_limit)
+        memory = self._writable()
+        if memory is None:
+            return sweep.PruneReport(0, 0, 0, 0)
+        memory.reduce_size(bytes_limit=self.size_limit if size_limit is None else size_limit)
         return self._backend.reduced
 
     def verify(self) -> sweep.VerifyReport:

@@ -27,7 +27,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from blake3 import blake3
-from filelock import FileLock, Timeout
 
 from etgraph.errors import EtgraphWarning
 from etgraph.store.files import Damaged, is_shortage, reason, remove, tree_size
@@ -265,6 +264,9 @@ class StoreDirectory:
         """
         held: bool | None = None
         try:
+            # With asyncio, which it brings; a run that reuses everything takes no lock.
+            from filelock import FileLock
+
             self._make_folders(self.path / "locks")
             path = self.path / "locks" / name
             if path.is_symlink():
@@ -273,9 +275,9 @@ class StoreDirectory:
             lock = FileLock(str(path), timeout=timeout, mode=0o600)
             lock.acquire()
             held = True
-        except Timeout:
+        except TimeoutError:
             held = False
-        except (OSError, NotImplementedError, RuntimeError) as error:
+        except (OSError, ImportError, NotImplementedError, RuntimeError) as error:
             self.problem(
                 f"no lock can be had in {self.path / 'locks'} ({reason(error)}); going on without, "
                 "so that two processes may build the same"

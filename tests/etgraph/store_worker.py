@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import random
+import resource
 import sys
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import pytest
 
 from etgraph.blobs import digest_of
 from etgraph.errors import CacheEntryError
@@ -95,5 +99,36 @@ def hold(directory: str, key: str, log: str) -> None:
         time.sleep(600)
 
 
+def run_short(directory: str) -> None:
+    """Use a cache with no descriptor left, before anything that a cache imports late is there."""
+    cache, fresh = Cache(directory), Cache(directory)
+    peeked = fresh.peek("key0")
+    assert peeked is not None
+    taken = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    with contextlib.suppress(OSError):
+        while True:
+            taken.append(os.open("/dev/null", os.O_RDONLY))
+    assert cache.lookup("key0") is None
+    with pytest.raises(CacheEntryError, match="Too many open files"):
+        _ = peeked.document
+    assert put(cache, "key1") is None
+    with cache.building("key1"):
+        pass
+    cache.entries()
+    cache.prune()
+    cache.verify()
+    os.close(taken.pop())
+    one_left = cache.lookup("key0")  # no room for a mapping: the blob is read
+    assert one_left is not None, cache.problems
+    assert is_right(one_left, "key0")
+    for descriptor in taken:
+        os.close(descriptor)
+    assert put(cache, "key1") is not None
+    print("right")
+
+
+COMMANDS = {"write": write, "read": read, "build": build, "hold": hold, "short": run_short}
+
 if __name__ == "__main__":
-    {"write": write, "read": read, "build": build, "hold": hold}[sys.argv[1]](*sys.argv[2:])
+    COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -30,7 +30,6 @@ for line in sys.stdin:
         out = os.open(order["out"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(out, 1); os.dup2(out, 2)
         sys.stdin = open(os.devnull)
-        # Times of files are compared with the time at which a process began.
         code = 70
         try:
             if order["arguments"][0] == "-c":
