@@ -32,10 +32,12 @@ if TYPE_CHECKING:
         Quantized,
         Source,
     )
+    from etgraph.checking import check
     from etgraph.comparison import compare
     from etgraph.declaration import Situation, Stage, at, progress, warn
     from etgraph.delegation import BackendCheck, DelegationCheck, MethodCheck, Operator, Untaken
     from etgraph.difference import Difference, ProgramChange
+    from etgraph.differing import diff
     from etgraph.errors import (
         ArtifactFileError,
         BackendUnavailableError,
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
         UntrustedFileError,
         UsageError,
     )
-    from etgraph.looking import check, diff
     from etgraph.many import Results
     from etgraph.numerics import Comparison
     from etgraph.planned import Plan
@@ -65,20 +66,21 @@ _HOMES = {
     "api": ("detect", "fingerprint", "get_recipe", "load", "plan", "run"),
     "artifact": (
         "Artifact", "Edge", "EdgeConfig", "Executorch", "Exported", "Inputs", "Kind", "Lowered", "Module",
-        "Prepared", "Profile", "Quantized", "Source",
+        "Prepared", "Quantized", "Source",
     ),
+    "checking": ("check",),
     "comparison": ("compare",),
     "declaration": ("Situation", "Stage", "at", "progress", "warn"),
     "delegation": ("BackendCheck", "DelegationCheck", "MethodCheck", "Operator", "Untaken"),
     "difference": ("Difference", "ProgramChange"),
+    "differing": ("diff",),
     "errors": (
         "ArtifactFileError", "BackendUnavailableError", "CacheMismatchError", "EtgraphError", "EtgraphWarning",
         "PlanError", "StageDeclarationError", "StageError", "UntrustedFileError", "UsageError",
     ),
-    "looking": ("check", "diff"),
     "many": ("Results",),
     "numerics": ("Comparison",),
-    "planner": ("Plan",),
+    "planned": ("Plan",),
     "profiles": ("Profile",),
     "profiling": ("profile",),
     "recipes": ("Deferred", "Recipe", "Through"),

@@ -196,9 +196,9 @@ def test_each_backend_is_offered_what_those_before_it_left():
 
 
 def test_other_targets_are_asked_only_about_what_is_left(monkeypatch):
-    from etgraph import looking
+    from etgraph import checking
 
-    monkeypatch.setattr(looking, "_targets_by_backend", lambda recipe: pytest.fail("they were asked"))
+    monkeypatch.setattr(checking, "_targets_by_backend", lambda recipe: pytest.fail("they were asked"))
     assert etgraph.check(nn.Linear(4, 4), (torch.randn(2, 4),), "xnnpack_fp32").share == 1.0
 
 
@@ -206,13 +206,13 @@ def test_another_target_is_named_once_where_the_last_backend_leaves_an_operator(
     from executorch.backends.xnnpack.partition.config.generic_node_configs import AddConfig, ReLUConfig
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 
-    from etgraph import looking
+    from etgraph import checking
 
     class Sines(nn.Module):
         def forward(self, x):
             return torch.sin(x + x)
 
-    monkeypatch.setattr(looking, "_others", lambda recipe: {"the moon": [XnnpackPartitioner()]})
+    monkeypatch.setattr(checking, "_others", lambda recipe: {"the moon": [XnnpackPartitioner()]})
     partitioners = [XnnpackPartitioner(configs=[AddConfig]), XnnpackPartitioner(configs=[ReLUConfig])]
     recipe = etgraph.Recipe("two", {"to_backend": {"partitioners": partitioners}})
     found = etgraph.check(Sines(), (torch.ones(2),), recipe)
