@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import etgraph
 from etgraph.artifact import Artifact, Edge, Lowered
-from etgraph.delegation import BackendCheck, MethodCheck
+
+if TYPE_CHECKING:
+    from etgraph.delegation import MethodCheck
 
 
 @etgraph.service("check_partitioners")
@@ -44,6 +46,7 @@ def check_partitioners(
 @etgraph.service("check_library")
 def check_library(edge: Edge, lowered: Lowered, library: str, stage: str) -> dict[str, MethodCheck]:
     """Say what of an edge program was rewritten into a library's operators, and what was left as it was."""
+    from etgraph.delegation import BackendCheck, MethodCheck
     from stages.support.rewritten import rewritten
 
     methods = {}

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import etgraph
 from etgraph.artifact import Artifact, Executorch, Inputs
-from etgraph.profiles import KernelTime, MethodProfile, Profile
 
 if TYPE_CHECKING:
+    from etgraph.profiles import KernelTime, MethodProfile, Profile
     from stages.support.record_lines import Lines
 
 
@@ -37,6 +37,7 @@ def profile_program(
     """
     from executorch.exir._serialize._program import deserialize_pte_binary
 
+    from etgraph.profiles import Profile
     from stages.support.record_lines import Lines, lines_of_programs, read_lines
     from stages.support.runtime import check_host
 
@@ -53,6 +54,7 @@ def profile_program(
 
 
 def _method(program: Executorch, plan: Any, method: str, sample: Inputs, runs: int, lines: Lines) -> MethodProfile:
+    from etgraph.profiles import MethodProfile
     from stages.support.executing import check_layout
     from stages.support.memory_plan import arenas_of, instruction_names
     from stages.support.timings import time_method

@@ -14,7 +14,15 @@ from executorch.exir.scalar_type import ScalarType
 from etgraph.artifact import Executorch
 from stages.support.calls import PORTABLE, Call
 
-__all__ = ["EmittedBlob", "EmittedMethod", "EmittedProgram", "emitted_program", "instruction_lines", "output_constants"]
+__all__ = [
+    "DTYPES",
+    "EmittedBlob",
+    "EmittedMethod",
+    "EmittedProgram",
+    "emitted_program",
+    "instruction_lines",
+    "output_constants",
+]
 
 
 @dataclass(frozen=True)
@@ -146,8 +154,8 @@ def _typed(tensor: schema.Tensor) -> str:
     return f"{_dtype(tensor)}[{', '.join(map(str, tensor.sizes))}]"
 
 
-#: What the schema calls dtypes, in torch's words.
-_DTYPES = {
+#: What the schema of a `.pte` calls dtypes, in torch's words.
+DTYPES = {
     "byte": "uint8",
     "char": "int8",
     "short": "int16",
@@ -161,7 +169,7 @@ _DTYPES = {
 
 def _dtype(tensor: schema.Tensor) -> str:
     name = ScalarType(tensor.scalar_type).name.lower()
-    return _DTYPES.get(name, name)
+    return DTYPES.get(name, name)
 
 
 def _placed(tensor: schema.Tensor) -> str:

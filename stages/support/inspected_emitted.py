@@ -7,6 +7,7 @@ from typing import Any
 
 from etgraph.artifact import Executorch
 from stages.support.emitted_program import (
+    DTYPES,
     EmittedMethod,
     EmittedProgram,
     emitted_program,
@@ -97,23 +98,10 @@ def described_methods(artifact: Executorch) -> dict[str, dict[str, Any]]:
     return {name: _method(about) for name, about in artifact.methods.items()}
 
 
-#: What the schema of a `.pte` calls dtypes, in torch's words.
-_DTYPES = {
-    "byte": "uint8",
-    "char": "int8",
-    "short": "int16",
-    "int": "int32",
-    "long": "int64",
-    "half": "float16",
-    "float": "float32",
-    "double": "float64",
-}
-
-
 def _value(about: dict[str, Any]) -> dict[str, Any]:
     if "dtype" not in about:
         return dict(about)
-    return {**about, "dtype": _DTYPES.get(about["dtype"], about["dtype"])}
+    return {**about, "dtype": DTYPES.get(about["dtype"], about["dtype"])}
 
 
 def _method(about: dict[str, Any]) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def test_a_failure_to_write_is_a_warning_and_the_program_is_there(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"etrecord": "nowhere/m.etrecord"}, "there is no folder nowhere"),
+        ({"etrecord": "nowhere/m.etrecord"}, "the folder nowhere does not exist"),
         ({"etrecord": 3}, "etrecord is 3"),
         ({"etrecord": "m.etrecord", "to": "edge"}, "stops before there is one"),
         ({"bundled": "m.bpte", "target": ["linux-x86_64-xnnpack-fp32"]}, "make a program each"),
