@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
@@ -15,10 +14,10 @@ from etgraph.delegation import (
     Untaken,
     counted_operators,
 )
+from etgraph.words import WIDTH, counted, wrapped
 
 __all__ = ["explain"]
 
-_WIDTH = 80
 #: So many source lines of one operator are shown under a reason; the rest is counted.
 _LINES = 3
 
@@ -28,9 +27,9 @@ def explain(check: DelegationCheck) -> str:
     whole = sum(method.operators for method in check.methods.values())
     taken = sum(method.taken for method in check.methods.values())
     share = f" ({100 * check.share:.0f}%)" if whole else ""
-    lines = _wrapped(f"{check.recipe} takes {taken} of {_counted(whole, 'operator')}{share}; nothing was compiled")
+    lines = wrapped(f"{check.recipe} takes {taken} of {counted(whole, 'operator')}{share}; nothing was compiled")
     for note in check.notes:
-        lines += _wrapped(f"note: {note}", 0, 2)
+        lines += wrapped(f"note: {note}", 0, 2)
     for method in check.methods.values():
         lines += ["", f"method {method.method}", *_method(method)]
     return "\n".join(lines)
@@ -41,17 +40,17 @@ def _method(method: MethodCheck) -> Iterator[str]:
         yield "  there is no operator in it"
         return
     for backend, count in method.taken_before.items():
-        yield from _wrapped(f"{backend} has {_counted(count, 'operator')} in delegates already", 2)
+        yield from wrapped(f"{backend} has {counted(count, 'operator')} in delegates already", 2)
     for position, one in enumerate(method.backends):
         yield from _backend(one, first=position == 0)
     if method.left:
-        yield from _wrapped(
+        yield from wrapped(
             f"left to portable kernels: {len(method.left)} of {method.operators}: {_list(method.left)}", 2, 4
         )
     else:
         yield "  nothing is left to portable kernels"
     if method.without_kernel:
-        yield from _wrapped(
+        yield from wrapped(
             "no kernel: this host's runtime has none for these, and a .pte with them does not load where they are "
             f"missing: {_list(method.without_kernel)}",
             2,
@@ -67,14 +66,14 @@ def _backend(one: BackendCheck, *, first: bool) -> Iterator[str]:
         yield f"  {title} is offered nothing"
         return
     rest = "" if first else "of what is left "
-    where = f", in {_counted(one.delegates, 'delegate')}" if one.delegates else ""
-    yield from _wrapped(f"{title}: {rest}it takes {len(one.taken)} of {one.offered}{where}", 2, 4)
+    where = f", in {counted(one.delegates, 'delegate')}" if one.delegates else ""
+    yield from wrapped(f"{title}: {rest}it takes {len(one.taken)} of {one.offered}{where}", 2, 4)
     if one.rewritten:
         into = ", ".join(_times(name, count) for name, count in one.rewritten.items())
-        yield from _wrapped(f"rewritten: {_list(one.taken)}", 4, 6)
-        yield from _wrapped(f"into: {into}", 4, 6)
+        yield from wrapped(f"rewritten: {_list(one.taken)}", 4, 6)
+        yield from wrapped(f"into: {into}", 4, 6)
     elif one.taken:
-        yield from _wrapped(f"takes: {_list(one.taken)}", 4, 6)
+        yield from wrapped(f"takes: {_list(one.taken)}", 4, 6)
     for group in one.untaken:
         yield from _untaken(group)
 
@@ -82,15 +81,15 @@ def _backend(one: BackendCheck, *, first: bool) -> Iterator[str]:
 def _untaken(group: Untaken) -> Iterator[str]:
     said = f'"{group.reason}"' if group.quoted else group.reason
     meaning = f" ({REASONS[group.code]})" if group.quoted and group.code in REASONS else ""
-    yield from _wrapped(f"{len(group.operators)} not taken: {said}{meaning}", 4, 6)
+    yield from wrapped(f"{len(group.operators)} not taken: {said}{meaning}", 4, 6)
     by_operator: dict[str, list[Operator]] = {}
     for one in group.operators:
         by_operator.setdefault(one.operator, []).append(one)
     for name, calls in sorted(by_operator.items(), key=lambda item: -len(item[1])):
-        yield from _wrapped(_times(name, len(calls)), 8)
+        yield from wrapped(_times(name, len(calls)), 8)
         yield from _places(calls)
     for help_ in group.helps:
-        yield from _wrapped(f"helps: {help_}", 6, 8)
+        yield from wrapped(f"helps: {help_}", 6, 8)
 
 
 def _places(calls: Sequence[Operator]) -> Iterator[str]:
@@ -112,7 +111,7 @@ def _short(source_line: str) -> str:
 
 
 def _cut(line: str) -> str:
-    return line if len(line) <= _WIDTH - 10 else f"{line[: _WIDTH - 13]}..."
+    return line if len(line) <= WIDTH - 10 else f"{line[: WIDTH - 13]}..."
 
 
 def _list(operators: Sequence[Operator]) -> str:
@@ -122,19 +121,3 @@ def _list(operators: Sequence[Operator]) -> str:
 
 def _times(name: str, count: int) -> str:
     return f"{name} x{count}" if count > 1 else name
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def _wrapped(text: str, indent: int = 0, further: int | None = None) -> list[str]:
-    after = indent if further is None else further
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * after,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from etgraph.difference import TOPICS, Difference, ProgramChange, Side
+from etgraph.words import wrapped
 
 __all__ = ["explain"]
 
-_WIDTH = 80
 #: The folder of a source line, which is left out.
 _FOLDER = re.compile(r"/(?:[^/\s:]+/)+(?=[^/\s:]+:\d+ in )")
 #: So many changes of one topic are shown; `to_json` has all of them.
@@ -23,13 +22,13 @@ def explain(found: Difference) -> str:
         lines = [f"{found.a.name} and {found.b.name} are equal{_how(found)}"]
     else:
         lines = [f"--- {found.a.name}  ({found.a.kind})", f"+++ {found.b.name}  ({found.b.kind})"]
-    lines = [line for one in lines for line in _wrapped(one, 0, 4)]
+    lines = [line for one in lines for line in wrapped(one, 0, 4)]
     for topic, title in TOPICS.items():
         changes = found.about(topic)
         if changes:
             lines += ["", title, *_topic(changes)]
     for note in found.notes:
-        lines += _wrapped(f"note: {note}", 0, 2)
+        lines += wrapped(f"note: {note}", 0, 2)
     return "\n".join(lines)
 
 
@@ -45,7 +44,7 @@ def _proven(a: Side, b: Side) -> bool:
 
 def _topic(changes: Sequence[ProgramChange]) -> Iterator[str]:
     for change in changes[:_MOST]:
-        yield from _wrapped(_line(change), 2, 6)
+        yield from wrapped(_line(change), 2, 6)
     if len(changes) > _MOST:
         yield f"  and {len(changes) - _MOST} more (all with --json)"
 
@@ -72,14 +71,3 @@ def _value(value: str | int | None) -> str:
 
 def _shown(value: str | int | None) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _wrapped(text: str, indent: int, further: int) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * further,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
-from etgraph.errors import ArtifactFileError
+from etgraph.errors import ArtifactFileError, UsageError
 
-__all__ = ["holds", "replace_file"]
+__all__ = ["check_writable", "holds", "replace_file"]
 
 #: Larger ones come from memory that the system has to clear first each time, which takes longer than all the rest.
 _CHUNK = 1 << 16
@@ -44,6 +44,23 @@ def replace_file(path: str | os.PathLike[str], fill: Callable[[IO[bytes]], None]
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def check_writable(path: Path, what: str) -> None:
+    """Refuse, before any work, a file that cannot be written; `what` is how messages name it.
+
+    Raises:
+        UsageError: it is a folder, or its own folder is not there or does not permit writing.
+    """
+    folder = path.parent
+    if path.is_dir():
+        raise UsageError(f"{what} is a folder", hint="Name a file in it.")
+    if not folder.exists():
+        raise UsageError(f"{what} cannot be written: the folder {folder} does not exist", hint=f"mkdir -p {folder}")
+    if not folder.is_dir():
+        raise UsageError(f"{what} cannot be written: {folder} is not a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{what} cannot be written: the folder {folder} does not permit it")
 
 
 def holds(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview]) -> bool:

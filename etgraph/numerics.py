@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from etgraph.plain_data import plain
+
 __all__ = [
     "ABSOLUTE", "QUANTIZED_SNR", "RELATIVE", "Comparison", "Gap", "NodeNumbers", "OutputNumbers", "StageNumbers",
     "Suspect", "Tolerance",
@@ -206,8 +208,8 @@ class Comparison:
         data["stages"] = [
             {**asdict(stage), "within": stage.within, "first_bad": stage is self.first_bad} for stage in self.stages
         ]
-        plain: dict[str, Any] = _plain(data)
-        return plain
+        found: dict[str, Any] = plain(data)
+        return found
 
     def _repr_html_(self) -> str:
         from etgraph.notebook import show_comparison
@@ -218,13 +220,3 @@ class Comparison:
         from etgraph.numerics_text import comparison_text
 
         return comparison_text(self)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from etgraph.numerics import Comparison, Gap, NodeNumbers, Suspect
+from etgraph.words import counted, table, wrapped
 
 __all__ = ["comparison_text"]
 
@@ -14,17 +14,17 @@ __all__ = ["comparison_text"]
 def comparison_text(found: Comparison) -> str:
     """Show the outputs at every kind, what is wrong, and the nodes around it."""
     samples = sum(found.samples.values())
-    lines = [f"computed on {found.inputs} ({samples} sample{'' if samples == 1 else 's'})", *_stage_lines(found)]
+    lines = [f"computed on {found.inputs} ({counted(samples, 'sample')})", *_stage_lines(found)]
     for suspect in found.suspects:
         lines += ["", *_suspect_lines(suspect)]
-    table = _node_lines(found.nodes, found.suspects)
-    lines += ["", *table] if table else []
+    nodes = _node_lines(found.nodes, found.suspects)
+    lines += ["", *nodes] if nodes else []
     lines += [f"note: {note}" for note in found.notes]
     return "\n".join(lines)
 
 
 def _stage_lines(found: Comparison) -> list[str]:
-    rows = [("", "method", "output", "max error", "relative", "SNR dB", "cosine", "")]
+    rows: list[tuple[str, ...]] = []
     kinds = [stage.kind for stage in found.stages]
     for stage in found.stages:
         if stage.reason:
@@ -34,13 +34,12 @@ def _stage_lines(found: Comparison) -> list[str]:
             verdict = "ok" if one.within else "TOO LARGE" if far else "OFF BY THIS STAGE"
             name = stage.kind if kinds.count(stage.kind) == 1 else stage.stage
             rows.append((name, one.method, str(one.output), *_figures(one.source), verdict))
-    lines = _columns(rows, right=(2, 3, 4, 5, 6))
+    head = ("", "method", "output", "max error", "relative", "SNR dB", "cosine", "")
+    lines = table(rows, header=head, right=(2, 3, 4, 5, 6)).splitlines()
     for stage in found.stages:
         if stage.reason:
             verb = "fails" if stage.failed else "not executed"
-            lines += textwrap.wrap(
-                f"{stage.kind} (by {stage.stage}) {verb}: {stage.reason}", 80, subsequent_indent="  "
-            )
+            lines += wrapped(f"{stage.kind} (by {stage.stage}) {verb}: {stage.reason}", 0, 2)
     told = dict.fromkeys(
         f"output {one.output} of {one.method}: {one.note}" for s in found.stages for one in s.outputs if one.note
     )
@@ -55,7 +54,7 @@ def _figures(gap: Gap) -> tuple[str, str, str, str]:
 def _suspect_lines(suspect: Suspect) -> list[str]:
     what = "off inside, outputs within tolerance" if suspect.masked else "first bad"
     lines = [f"{what}: {suspect.kind}, made by {suspect.stage}, method {suspect.method}"]
-    lines += textwrap.wrap(suspect.words, 80, initial_indent="  ", subsequent_indent="  ", break_long_words=False)
+    lines += wrapped(suspect.words, 2)
     node = suspect.node
     if node is None:
         return lines
@@ -83,7 +82,7 @@ def _node_lines(nodes: Iterable[NodeNumbers], suspects: Iterable[Suspect], aroun
         at = next((i for i, node in enumerate(listed) if node == suspect.node), None)
         if at is not None:
             wanted.update(range(max(0, at - around), min(len(listed), at + around + 1)))
-    rows = [("node", "before", "max error", "SNR dB", "")]
+    rows = []
     for i in sorted(wanted):
         node = listed[i]
         assert node.gap is not None
@@ -91,21 +90,10 @@ def _node_lines(nodes: Iterable[NodeNumbers], suspects: Iterable[Suspect], aroun
         verdict = "ok" if node.within else "OFF"
         first = " <- first" if any(node == suspect.node for suspect in suspects) else ""
         rows.append((_short(node.node, 30), _short(node.counterpart, 22), figures[0], figures[2], verdict + first))
-    return _columns(rows, right=(2, 3)) if len(rows) > 1 else []
+    return table(rows, header=("node", "before", "max error", "SNR dB", ""), right=(2, 3)).splitlines() if rows else []
 
 
 def _short(name: str, width: int) -> str:
     """Return the end of a name, by which names of nodes differ."""
     last = name.rpartition("/")[2]
     return last if len(last) <= width else f"..{last[2 - width :]}"
-
-
-def _columns(rows: Sequence[tuple[str, ...]], right: tuple[int, ...] = ()) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

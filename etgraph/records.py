@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from etgraph.artifact import Artifact
 from etgraph.errors import UsageError
+from etgraph.files import check_writable
 from etgraph.probe import chosen_inputs
 from etgraph.recipes import evaluated
 from etgraph.registry import registry
@@ -21,6 +22,9 @@ __all__ = ["check_path", "programs_before_lowering", "save_bundled", "save_etrec
 
 #: The stage that goes to lowered in one, and shows no edge program; what it is given is what `to_edge` takes.
 _COMBINED = "to_edge_transform_and_lower"
+
+#: Suffixes under which nothing but a program is ever written.
+_PROGRAMS = (".pte", ".etg", ".pt2", ".ptd")
 
 
 def check_path(flag: str, path: Any, to: str = "executorch") -> Path | None:
@@ -35,10 +39,9 @@ def check_path(flag: str, path: Any, to: str = "executorch") -> Path | None:
             hint=f"Leave {flag} out, or go on to executorch.",
         )
     found = Path(path)
-    if not found.parent.is_dir():
-        raise UsageError(f"{flag} {found}: there is no folder {found.parent}", hint=f"mkdir -p {found.parent}")
-    if found.is_dir():
-        raise UsageError(f"{flag} {found} is a folder", hint="Name a file in it.")
+    if found.suffix in _PROGRAMS:
+        raise UsageError(f"{flag} {found}: the suffix is that of a program", hint="Name it FILE.etrecord or FILE.bpte.")
+    check_writable(found, f"{flag} {found}")
     return found
 
 

@@ -1,10 +1,15 @@
-"""Numbers as people read them, the same in tables, reports and notebooks."""
+"""Text as people read it: numbers, wrapped lines and tables, the same on terminals, in reports and in notebooks."""
 
 from __future__ import annotations
 
 import re
+import textwrap
+from collections.abc import Sequence
 
-__all__ = ["counted", "percent", "reason_lines", "seconds", "size"]
+__all__ = ["WIDTH", "counted", "percent", "reason_lines", "seconds", "size", "table", "wrapped"]
+
+#: Columns of a terminal that everything must fit.
+WIDTH = 80
 
 
 def size(count: int) -> str:
@@ -37,3 +42,44 @@ def percent(part: float, whole: float) -> str:
 def reason_lines(reason: str) -> list[str]:
     """Split what is said of a step into lines: one for each part of its key that changed."""
     return re.split(r"; (?!it was )|\n\s*", reason)
+
+
+def wrapped(text: str, indent: int = 0, further: int | None = None, width: int = WIDTH) -> list[str]:
+    """Break a text into lines of a terminal, at spaces alone: names and paths stay whole.
+
+    Args:
+        indent: spaces before the first line.
+        further: spaces before the others; as many when not given.
+        width: columns that a line may take.
+    """
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent if further is None else further),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right: Sequence[int] = ()) -> str:
+    """Lay out rows of text in columns.
+
+    Args:
+        right: the columns that are set flush right, as numbers are.
+    """
+    import io
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    laid = Table(box=None, show_header=bool(header), pad_edge=False, padding=(0, 2, 0, 0))
+    for number in range(max((len(row) for row in (header, *rows)), default=0)):
+        title = header[number] if header else ""
+        laid.add_column(title, justify="right" if number in right else "left", no_wrap=True)
+    for row in rows:
+        laid.add_row(*(Text(cell) for cell in row))
+    page = io.StringIO()
+    Console(file=page, width=10_000, color_system=None, legacy_windows=False).print(laid)
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines())

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etgraph.cli.noise import runtime_log_hidden
-from etgraph.cli.outfile import check_writable
 from etgraph.cli.output import Output
-from etgraph.errors import EtgraphError, UsageError
+from etgraph.errors import EtgraphError
+from etgraph.records import check_path
 
 if TYPE_CHECKING:
     from etgraph.result import Result
@@ -27,20 +27,7 @@ class Beside:
     @classmethod
     def read(cls, etrecord: str | None, bundled: str | None, to: str) -> Beside:
         """Check the paths before any work."""
-        for flag, given in (("--etrecord", etrecord), ("--bundled", bundled)):
-            if given is None:
-                continue
-            if to != "executorch":
-                raise UsageError(
-                    f"{flag} goes with a .pte, and --to {to} stops before there is one",
-                    hint=f"Leave {flag} out, or go on with --to executorch.",
-                )
-            if Path(given).suffix in (".pte", ".etg", ".pt2", ".ptd"):
-                raise UsageError(
-                    f"{flag} {given}: the suffix is that of a program", hint="Name it FILE.etrecord or FILE.bpte."
-                )
-            check_writable(Path(given))
-        return cls(Path(etrecord) if etrecord else None, Path(bundled) if bundled else None)
+        return cls(check_path("--etrecord", etrecord, to), check_path("--bundled", bundled, to))
 
     def files(self) -> dict[str, Path]:
         """Return the files by what they are."""

@@ -11,8 +11,9 @@ import typer
 
 from etgraph.cli import options
 from etgraph.cli.job import Asked, prepare
-from etgraph.cli.output import Output, counted, reason_lines, reporting, size, table
+from etgraph.cli.output import Output, reporting
 from etgraph.errors import UsageError
+from etgraph.words import counted, reason_lines, size, table
 
 if TYPE_CHECKING:
     from etgraph.store import Cache, Entry
@@ -158,8 +159,7 @@ def why(
             trust=trust,
             cache_dir=cache_dir,
         )
-        if len(asked.targets) > 1:
-            raise UsageError(f"why is about one way, and {len(asked.targets)} targets were given", hint="Give one.")
+        asked.require_one_way("cache why")
         job = prepare(asked)
         cache = _opened(cache_dir)
         plan, steps = outlook(job.source, **{**job.arguments, "cache": cache})

@@ -10,7 +10,6 @@ from etgraph.cli import options
 from etgraph.cli.job import Asked, prepare
 from etgraph.cli.output import reporting
 from etgraph.cli.progress import Progress
-from etgraph.errors import UsageError
 
 __all__ = ["register"]
 
@@ -70,8 +69,7 @@ def check(
             no_cache=no_cache,
             refresh=refresh,
         )
-        if len(asked.targets) > 1:
-            raise UsageError(f"check looks at one target, and {len(asked.targets)} were given", hint="Give one.")
+        asked.require_one_way("check")
         import etgraph
 
         job = prepare(asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from etgraph.cli.output import counted
+from etgraph.words import counted
 
 __all__ = ["share", "taken"]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from etgraph.cli.output import counted, size, table
+from etgraph.words import WIDTH, counted, size, table, wrapped
 
 __all__ = ["describe"]
 
@@ -34,8 +33,8 @@ def _few_bits(weights: Mapping[str, Any] | None) -> str:
 
 
 def _filled(text: str) -> list[str]:
-    """Wrap a long list of names, so that it reads well on a terminal of 80 columns."""
-    return textwrap.wrap(text, 78, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    """Wrap a long list of names that will be indented."""
+    return wrapped(text, 0, 2, width=WIDTH - 2)
 
 
 def _indented(lines: Any) -> list[str]:

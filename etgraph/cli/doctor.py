@@ -14,8 +14,9 @@ import typer
 from etgraph.cli import options
 from etgraph.cli.listing import target_rows
 from etgraph.cli.noise import runtime_log_hidden
-from etgraph.cli.output import Output, reporting, size, table
+from etgraph.cli.output import Output, reporting
 from etgraph.errors import EtgraphWarning
+from etgraph.words import size, table
 
 __all__ = ["register", "requirement_rows"]
 

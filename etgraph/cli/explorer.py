@@ -6,21 +6,7 @@ import json
 from pathlib import Path
 from typing import IO, Any
 
-from etgraph.cli.outfile import check_writable
-from etgraph.errors import UsageError
-
-__all__ = ["explorer_folder", "write_graphs"]
-
-
-def explorer_folder(given: str) -> Path:
-    """Return the folder, made when it is not there; refuse one that cannot be written to."""
-    folder = Path(given)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--model-explorer {given}: the folder cannot be made: {error.strerror}") from error
-    check_writable(folder / "x")
-    return folder
+__all__ = ["write_graphs"]
 
 
 def write_graphs(artifact: Any, folder: Path, stem: str) -> Path:

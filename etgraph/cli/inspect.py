@@ -8,9 +8,10 @@ import typer
 
 from etgraph.cli import options
 from etgraph.cli.describe import describe
-from etgraph.cli.explorer import explorer_folder, write_graphs
+from etgraph.cli.explorer import write_graphs
 from etgraph.cli.job import Asked, prepare
 from etgraph.cli.noise import runtime_log_hidden
+from etgraph.cli.outfile import made_folder
 from etgraph.cli.output import reporting
 
 __all__ = ["register"]
@@ -56,7 +57,7 @@ def inspect(
         from etgraph.sources import artifact_of
 
         asked = Asked.read(source, shape=shape, inputs=inputs, trust=trust)
-        folder = explorer_folder(model_explorer) if model_explorer is not None else None
+        folder = made_folder(model_explorer, "--model-explorer") if model_explorer is not None else None
         job = prepare(asked)
         artifact = artifact_of(job.source, job.arguments.get("example_inputs"), trust=trust)
         with runtime_log_hidden(verbose=verbose):

@@ -89,6 +89,17 @@ class Asked:
             check_cache=check_cache,
         )
 
+    def require_one_way(self, command: str) -> None:
+        """Refuse several targets for a command that is about one way.
+
+        Raises:
+            UsageError: several were given.
+        """
+        if len(self.targets) > 1:
+            raise UsageError(
+                f"{command} is about one way, and {len(self.targets)} targets were given", hint="Give one --target."
+            )
+
 
 def _cache(directory: str | None, off: bool, refresh: bool, check: bool) -> Any:
     """Return the cache as `etgraph.run` takes it."""

@@ -8,7 +8,8 @@ from typing import Any
 import typer
 
 from etgraph.cli import options
-from etgraph.cli.output import Output, reporting, table
+from etgraph.cli.output import Output, reporting
+from etgraph.words import table
 
 __all__ = ["recipe_rows", "register", "target_names", "target_rows"]
 

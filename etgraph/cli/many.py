@@ -13,13 +13,14 @@ from etgraph.cli import verification
 from etgraph.cli.beside import NOTHING, Beside
 from etgraph.cli.delegation import share, taken
 from etgraph.cli.job import Asked, Job, prepare
-from etgraph.cli.outfile import check_writable, dump_folder, file_name
-from etgraph.cli.output import Output, seconds, size, table
+from etgraph.cli.outfile import file_name, made_folder
+from etgraph.cli.output import Output
 from etgraph.cli.plan import planned
 from etgraph.cli.progress import Progress
 from etgraph.cli.report import ReportFile
 from etgraph.cli.resume import Dump, add_resume_command
 from etgraph.errors import EtgraphError, StageError, UsageError
+from etgraph.words import seconds, size, table
 
 if TYPE_CHECKING:
     from etgraph.many import Results
@@ -49,12 +50,7 @@ def folder(given: str | None) -> Path:
             f"-o {path} names a file, and several targets make one each",
             hint=f"Name a folder: -o {path.with_suffix('')}",
         )
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"-o {path}: the folder cannot be made: {error.strerror}") from error
-    check_writable(path / "x")
-    return path
+    return made_folder(path, "-o")
 
 
 def show_plans(output: Output, asked: Asked) -> None:
@@ -98,7 +94,7 @@ class _Dumps:
     def dump(self, target: str) -> Dump:
         """Return what writes for one target; its folder is made when it is first needed."""
         if target not in self.of:
-            folder = dump_folder(str(self.folder / plain(target))) if self.folder is not None else None
+            folder = made_folder(self.folder / plain(target), "--dump-stages") if self.folder is not None else None
             self.of[target] = Dump(folder, self.stem)
         return self.of[target]
 

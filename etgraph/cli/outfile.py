@@ -7,8 +7,9 @@ from pathlib import Path
 
 from etgraph.cli.source import Reference, program_stem
 from etgraph.errors import UsageError
+from etgraph.files import check_writable
 
-__all__ = ["check_writable", "dump_folder", "file_name", "output_path"]
+__all__ = ["file_name", "made_folder", "output_path"]
 
 _FINAL = (".pte", ".ptd", ".bpte")
 _INTERMEDIATE = (".etg", ".pt2")
@@ -42,7 +43,7 @@ def output_path(given: str | None, reference: Reference, kind: str) -> Path:
     elif given is not None and given.endswith(("/", os.sep)):
         raise UsageError(f"-o {given} is a folder that does not exist", hint=f"Make it first: mkdir -p {given}")
     _check_suffix(path, kind)
-    check_writable(path)
+    check_writable(path, f"-o {path}")
     if reference.path is not None and path.exists() and path.samefile(reference.path):
         raise UsageError(f"-o {path} is SOURCE itself", hint="Give another name for the result.")
     return path
@@ -65,24 +66,17 @@ def _check_suffix(path: Path, kind: str) -> None:
     raise UsageError(f"-o {path}: {path.suffix or 'no suffix'} {why}, and --to {kind} makes {made}", hint=hint)
 
 
-def check_writable(path: Path) -> None:
-    """Refuse a path whose folder is not there or does not permit writing."""
-    folder = path.parent
-    if not folder.exists():
-        raise UsageError(f"{path} cannot be written: the folder {folder} does not exist", hint=f"mkdir -p {folder}")
-    if not folder.is_dir():
-        raise UsageError(f"{path} cannot be written: {folder} is not a folder")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{path} cannot be written: the folder {folder} does not permit it")
+def made_folder(given: str | os.PathLike[str], flag: str) -> Path:
+    """Return a folder to write into, made when it is not there.
 
-
-def dump_folder(given: str) -> Path:
-    """Return the folder for `--dump-stages`, made when it is not there."""
+    Raises:
+        UsageError: it cannot be made, or does not permit writing.
+    """
     path = Path(given)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--dump-stages {given}: the folder cannot be made: {error.strerror}") from error
+        raise UsageError(f"{flag} {path}: the folder cannot be made: {error.strerror}") from error
     if not os.access(path, os.W_OK | os.X_OK):
-        raise UsageError(f"--dump-stages {given}: the folder does not permit writing")
+        raise UsageError(f"{flag} {path}: the folder does not permit writing")
     return path

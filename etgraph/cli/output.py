@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 from etgraph.errors import EtgraphError, StageError
-from etgraph.words import counted, reason_lines, seconds, size
+from etgraph.plain_data import plain
 
-__all__ = [
-    "Output", "command_line", "counted", "invocation", "reader_left", "reason_lines", "reporting", "seconds", "size",
-    "table",
-]  # fmt: skip
+__all__ = ["Output", "command_line", "invocation", "reader_left", "reporting"]
 
 #: The arguments of this invocation, without the program's name.
 invocation: ContextVar[tuple[str, ...]] = ContextVar("invocation", default=())
@@ -39,9 +35,14 @@ class Output:
         # Kept from the start: stdout is redirected while other people's code runs.
         self._stdout = sys.stdout
 
+    @property
+    def speaks(self) -> bool:
+        """Whether results are printed in words."""
+        return not self.as_json and not self.quiet
+
     def say(self, text: str = "") -> None:
         """Print a result."""
-        if not self.as_json and not self.quiet:
+        if self.speaks:
             print(text, file=self._stdout)
 
     def note(self, text: str) -> None:
@@ -61,7 +62,7 @@ class Output:
         """Print the JSON document, with the warnings that there were."""
         if self.as_json:
             whole = {**content, "warnings": self.warnings}
-            print(json.dumps(_plain(whole), indent=2, allow_nan=False), file=self._stdout, flush=True)
+            print(json.dumps(plain(whole), indent=2, allow_nan=False), file=self._stdout, flush=True)
 
     def error(self, error: Exception) -> None:
         """Print an error: one JSON document on stdout under `--json`, else words on stderr."""
@@ -83,18 +84,6 @@ def _error_fields(error: Exception) -> dict[str, Any]:
     fields |= {name: getattr(error, name) if isinstance(error, StageError) else "" for name in address}
     resume = getattr(error, "resume_command", "")
     return {**fields, "resume_command": resume, "expected": known}
-
-
-def _plain(value: Any) -> Any:
-    """Make a value JSON-able as the standard has it: NaN and infinities, which it lacks, become text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    # Kinds are a subclass of str without a meaning of their own in JSON.
-    return str(value) if isinstance(value, str) else value
 
 
 @contextlib.contextmanager
@@ -134,26 +123,3 @@ def command_line(*, without: Sequence[str] = (), extra: Sequence[str] = ()) -> s
 
     kept = [argument for argument in invocation.get() if argument not in without]
     return shlex.join(["etgraph", *kept, *extra])
-
-
-def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right: Sequence[int] = ()) -> str:
-    """Lay out rows of text in columns.
-
-    Args:
-        right: the columns that are set flush right, as numbers are.
-    """
-    import io
-
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    laid = Table(box=None, show_header=bool(header), pad_edge=False, padding=(0, 2, 0, 0))
-    for number in range(max((len(row) for row in (header, *rows)), default=0)):
-        title = header[number] if header else ""
-        laid.add_column(title, justify="right" if number in right else "left", no_wrap=True)
-    for row in rows:
-        laid.add_row(*(Text(cell) for cell in row))
-    page = io.StringIO()
-    Console(file=page, width=10_000, color_system=None, legacy_windows=False).print(laid)
-    return "\n".join(line.rstrip() for line in page.getvalue().splitlines())

@@ -79,8 +79,7 @@ def plan(
             no_cache=no_cache,
             refresh=refresh,
         )
-        if len(asked.targets) > 1:
-            raise UsageError(f"plan shows one way, and {len(asked.targets)} targets were given", hint="Give one.")
+        asked.require_one_way("plan")
         made = planned(prepare(asked))
         if form == "mermaid":
             output.say(made.to_mermaid())

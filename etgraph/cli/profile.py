@@ -11,7 +11,6 @@ from etgraph.cli.job import Asked, prepare
 from etgraph.cli.noise import runtime_log_hidden
 from etgraph.cli.output import reporting
 from etgraph.cli.progress import Progress
-from etgraph.errors import UsageError
 
 __all__ = ["register"]
 
@@ -74,8 +73,7 @@ def profile(
             cache_dir=cache_dir,
             no_cache=no_cache,
         )
-        if len(asked.targets) > 1:
-            raise UsageError("one program is profiled at a time", hint="Give one --target.")
+        asked.require_one_way("profile")
         job = prepare(asked)
         given = {name: value for name, value in job.arguments.items() if name != "to"}
         samples = given.get("example_inputs") if job.kind == "executorch" else None

@@ -14,13 +14,14 @@ from etgraph.cli import many, numerics, options, verification
 from etgraph.cli.beside import NOTHING, Beside
 from etgraph.cli.delegation import taken
 from etgraph.cli.job import Asked, Job, prepare
-from etgraph.cli.outfile import dump_folder, output_path
-from etgraph.cli.output import Output, reason_lines, reporting, seconds, size, table
+from etgraph.cli.outfile import made_folder, output_path
+from etgraph.cli.output import Output, reporting
 from etgraph.cli.plan import planned, show_plan
 from etgraph.cli.progress import Progress
 from etgraph.cli.report import ReportFile
 from etgraph.cli.resume import Dump, add_resume_command
 from etgraph.errors import EtgraphError, StageError, UsageError
+from etgraph.words import reason_lines, seconds, size, table
 
 if TYPE_CHECKING:
     from etgraph.numerics import Comparison
@@ -157,7 +158,7 @@ def run(
             if dry_run:
                 many.show_plans(output, asked)
                 return
-            dump_into = dump_folder(dump_stages) if dump_stages else None
+            dump_into = made_folder(dump_stages, "--dump-stages") if dump_stages else None
             many.execute(output, asked, many.folder(out), page, verify=verify, dump=dump_into)
             return
         file = output_path(out, asked.reference, to)
@@ -165,7 +166,8 @@ def run(
             show_plan(output, asked, planned(prepare(asked)), dry_run=True)
             output.say("nothing was run (--dry-run)")
             return
-        dump = Dump(dump_folder(dump_stages) if dump_stages else None, asked.reference.stem)
+        dump_into = made_folder(dump_stages, "--dump-stages") if dump_stages else None
+        dump = Dump(dump_into, asked.reference.stem)
         execute(output, prepare(asked), file, dump, page, verify=verify, trace_numerics=trace_numerics, beside=beside)
 
 
@@ -239,7 +241,7 @@ def show_result(
     output.say(f"{' -> '.join(result.plan.kinds)}  (recipe {request.recipe.name})")
     for note in result.plan.notes:
         output.note(f"note: {note}")
-    if result.steps:
+    if result.steps and output.speaks:
         output.say(_steps(result))
     for line in taken(result.delegation):
         output.say(line)

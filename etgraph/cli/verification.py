@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from etgraph.cli.noise import runtime_log_hidden
-from etgraph.cli.output import Output, table
+from etgraph.cli.output import Output
 from etgraph.errors import BackendUnavailableError, UsageError
-from etgraph.numerics import Tolerance
+from etgraph.words import table
 
 if TYPE_CHECKING:
     from etgraph.result import Result, Verification
@@ -48,6 +48,8 @@ def verify(output: Output, result: Result, snr: float | None = None) -> dict[str
 
 
 def _judged(found: Verification, wanted: float | None) -> dict[str, Any]:
+    from etgraph.numerics import Tolerance
+
     tolerance = Tolerance(snr=wanted)
     methods: dict[str, dict[str, Any]] = {
         method: {

@@ -6,15 +6,15 @@ All three are made of one document of plain data (`etgraph.report.document`).
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from etgraph.errors import UsageError
-from etgraph.files import replace_file
+from etgraph.files import check_writable, replace_file
 from etgraph.pictures import rendered
+from etgraph.plain_data import plain
 from etgraph.report.document import Told, document_of
 from etgraph.report.page import page_of
 
@@ -49,15 +49,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
             f"a report cannot be written to {file}: {file.suffix or 'no suffix'} is not one of {', '.join(_FORMS)}",
             hint=f"Name it {file.with_suffix('.html')}.",
         )
-    if file.is_dir():
-        raise UsageError(f"a report cannot be written to {file}: it is a folder")
-    folder = file.parent
-    if not folder.is_dir():
-        raise UsageError(
-            f"a report cannot be written to {file}: there is no folder {folder}", hint=f"mkdir -p {folder}"
-        )
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"a report cannot be written to {file}: the folder {folder} does not permit writing")
+    check_writable(file, f"report {file}")
     return file
 
 
@@ -80,18 +72,7 @@ def _markdown(document: Mapping[str, Any]) -> str:
 
 
 def _json(document: Mapping[str, Any]) -> str:
-    return json.dumps(_plain(document), indent=2, allow_nan=False) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    """Make a value JSON-able as the standard has it: NaN and infinities, which it lacks, become text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, str) else value
+    return json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
 
 
 _FORMS: dict[str, Callable[[Mapping[str, Any]], str]] = {".html": _html, ".md": _markdown, ".json": _json}

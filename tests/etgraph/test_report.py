@@ -229,8 +229,8 @@ def test_several_targets_are_one_report_with_a_table_over_all(tmp_path):
     [
         ("report.pdf", ".pdf is not one of .html, .md, .json"),
         ("report", "no suffix is not one of"),
-        ("no/report.html", "there is no folder no"),
-        ("folder.html", "it is a folder"),
+        ("no/report.html", "the folder no does not exist"),
+        ("folder.html", "is a folder"),
         (3, "cannot be written to a int"),
     ],
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from etgraph.result import Result
 
 from .conftest import Etgraph
 
@@ -28,12 +31,20 @@ def test_both_are_written_and_a_bundled_program_checks_itself(folder: Path, etgr
 
 
 def test_a_record_that_cannot_be_written_costs_the_exit_code_and_not_the_program(
-    folder: Path, etgraph_cli: Etgraph
+    folder: Path, etgraph_cli: Etgraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "net.etrecord").mkdir()
-    answer = etgraph_cli("run", "net.py:make", "--recipe", "portable", "--etrecord", "net.etrecord")
+    """The folder goes away while the run is under way."""
+    (folder / "records").mkdir()
+    written = Result.save_etrecord
+
+    def late(result, path):
+        os.rmdir(folder / "records")
+        return written(result, path)
+
+    monkeypatch.setattr(Result, "save_etrecord", late)
+    answer = etgraph_cli("run", "net.py:make", "--recipe", "portable", "--etrecord", "records/net.etrecord")
     assert answer.code == 1
-    assert "net.etrecord was not written" in answer.err
+    assert "records/net.etrecord was not written" in answer.err
     assert (folder / "make.pte").exists()
 
 
@@ -43,6 +54,7 @@ def test_a_record_that_cannot_be_written_costs_the_exit_code_and_not_the_program
         (("--etrecord", "nowhere/n.etrecord"), "the folder nowhere does not exist"),
         (("--etrecord", "n.etrecord", "--to", "edge"), "--etrecord goes with a .pte"),
         (("--bundled", "n.pte"), "the suffix is that of a program"),
+        (("--etrecord", "."), "--etrecord . is a folder"),
         (
             ("--bundled", "n.bpte", "--target", "linux-x86_64-xnnpack-fp32", "--target", "android-arm64-xnnpack-fp32"),
             "--bundled is about one target",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from etgraph.cli.outfile import dump_folder, output_path
+from etgraph.cli.outfile import made_folder, output_path
 from etgraph.cli.source import Reference
 from etgraph.errors import UsageError
 
@@ -73,7 +73,7 @@ def test_read_only_folder_is_refused(folder: Path) -> None:
         output_path("locked/x.pte", CODE, "executorch")
 
 
-def test_dump_folder_is_made_or_refused(folder: Path) -> None:
-    assert dump_folder("a/b").is_dir()
+def test_a_folder_is_made_or_refused(folder: Path) -> None:
+    assert made_folder("a/b", "--dump-stages").is_dir()
     with pytest.raises(UsageError, match=r"--dump-stages net\.py"):
-        dump_folder("net.py")
+        made_folder("net.py", "--dump-stages")

@@ -11,8 +11,9 @@ import warnings
 import pytest
 
 from etgraph.cli.noise import only_what_matters, runtime_log_hidden
-from etgraph.cli.output import Output, table
+from etgraph.cli.output import Output
 from etgraph.errors import EtgraphWarning, StageError
+from etgraph.words import table
 
 
 def test_document_is_strict_json_even_for_what_json_lacks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,7 @@ def test_a_failed_run_has_its_report_with_address_and_way_on(folder: Path, etgra
 
 
 def test_a_path_that_cannot_be_written_is_refused_before_any_work(folder: Path, etgraph_cli: Etgraph) -> None:
-    for path, said in (("run.txt", ".txt is not one of"), ("no/run.html", "there is no folder no")):
+    for path, said in (("run.txt", ".txt is not one of"), ("no/run.html", "the folder no does not exist")):
         answer = etgraph_cli("run", "net.py:make", "--report", path)
         assert answer.code == 2
         assert said in answer.err
@@ -62,14 +62,14 @@ def test_a_report_that_cannot_be_written_after_all_loses_no_program(
 
     written = etgraph.report.write_report
 
-    def late(outcome, path, told):  # type: ignore[no-untyped-def]
+    def late(outcome, path, told):
         os.rmdir(folder / "pages")
         return written(outcome, path, told)
 
     monkeypatch.setattr(etgraph.report, "write_report", late)
     answer = etgraph_cli("run", "net.py:make", "--recipe", "portable", "--report", "pages/run.html")
     assert answer.code == 1
-    assert "warning: the report could not be written: a report cannot be written to pages/run.html" in answer.err
+    assert "warning: the report could not be written: report pages/run.html cannot be written" in answer.err
     assert "wrote make.pte" in answer.out
     assert (folder / "make.pte").exists()
 

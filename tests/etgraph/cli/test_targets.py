@@ -31,7 +31,7 @@ def failing() -> Recipe:
     """XNNPACK by a partitioner that fails."""
     from executorch.exir.backend.partitioner import Partitioner
 
-    class Broken(Partitioner):  # type: ignore[misc]
+    class Broken(Partitioner):
         def partition(self, exported_program: Any) -> Any:
             raise RuntimeError("it is broken")
 
