@@ -70,9 +70,15 @@ def holds(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview]) ->
         with open(path, "rb", buffering=0) as file:
             if os.fstat(file.fileno()).st_size != sum(map(len, views)):
                 return False
-            # As bytes: comparing memoryviews goes element by element, nine times as slow.
+            # A bytearray compares as memory does; comparing memoryviews goes element by element, nine times as slow.
             chunks = (view[at : at + _CHUNK] for view in views for at in range(0, len(view), _CHUNK))
-            return all(file.read(len(chunk)) == bytes(chunk) for chunk in chunks)
+            read = bytearray(_CHUNK)
+            for chunk in chunks:
+                if len(read) != len(chunk):
+                    read = bytearray(len(chunk))
+                if file.readinto(read) != len(chunk) or read != chunk:
+                    return False
+            return True
     except OSError:
         return False
 

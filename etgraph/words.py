@@ -68,18 +68,22 @@ def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right: S
     Args:
         right: the columns that are set flush right, as numbers are.
     """
-    import io
+    every = [row for row in (header, *rows) if row]
+    count = max(map(len, every), default=0)
+    filled = [[*row, *[""] * (count - len(row))] for row in every]
+    widths = [max(map(_cells, column)) for column in zip(*filled, strict=True)]
 
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    def laid(cell: str, number: int) -> str:
+        space = " " * (widths[number] - _cells(cell))
+        return space + cell if number in right else cell + space
 
-    laid = Table(box=None, show_header=bool(header), pad_edge=False, padding=(0, 2, 0, 0))
-    for number in range(max((len(row) for row in (header, *rows)), default=0)):
-        title = header[number] if header else ""
-        laid.add_column(title, justify="right" if number in right else "left", no_wrap=True)
-    for row in rows:
-        laid.add_row(*(Text(cell) for cell in row))
-    page = io.StringIO()
-    Console(file=page, width=10_000, color_system=None, legacy_windows=False).print(laid)
-    return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+    return "\n".join("  ".join(map(laid, row, range(count))).rstrip() for row in filled)
+
+
+def _cells(text: str) -> int:
+    """Return the columns of a terminal that a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)

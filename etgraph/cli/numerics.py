@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from etgraph.cli.job import Job
@@ -12,8 +13,16 @@ if TYPE_CHECKING:
     from etgraph.comparison import Trace
     from etgraph.numerics import Comparison
     from etgraph.result import Result
+    from etgraph.runner import Event
 
-__all__ = ["compare"]
+__all__ = ["compare", "tracing"]
+
+
+def tracing(passing_on: Callable[[Event], None]) -> Trace:
+    """Return what holds on to each step of a run, and passes every event on."""
+    from etgraph.comparison import Trace
+
+    return Trace(passing_on)
 
 
 def compare(output: Output, trace: Trace, result: Result, job: Job) -> Comparison:

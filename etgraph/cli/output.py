@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -58,10 +58,10 @@ class Output:
         if not self.as_json and not self.quiet:
             print(f"warning: {text}", file=sys.stderr, flush=True)
 
-    def document(self, content: Mapping[str, Any]) -> None:
-        """Print the JSON document, with the warnings that there were."""
+    def document(self, content: Mapping[str, Any] | Callable[[], Mapping[str, Any]]) -> None:
+        """Print the JSON document, with the warnings that there were; one that takes work is made then only."""
         if self.as_json:
-            whole = {**content, "warnings": self.warnings}
+            whole = {**(content() if callable(content) else content), "warnings": self.warnings}
             print(json.dumps(plain(whole), indent=2, allow_nan=False), file=self._stdout, flush=True)
 
     def error(self, error: Exception) -> None:

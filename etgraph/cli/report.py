@@ -49,7 +49,7 @@ class ReportFile:
         Args:
             arguments: those that `etgraph.run` was given, its source as `source`.
         """
-        if self.path is None or not _something_is_left(result):
+        if not _something_is_left(result):
             return self.told(output, **more)
         import etgraph
 
@@ -62,17 +62,8 @@ class ReportFile:
             return self.told(output, problems=[f"why backends left operators could not be told: {why}"], **more)
         return self.told(output, check=check, **more)
 
-    def write(self, output: Output, outcome: Result | Results, told: Told | Mapping[str, Told]) -> bool:
+    def write(self, output: Output, outcome: Result | Results | EtgraphError, told: Told | Mapping[str, Told]) -> bool:
         """Write it after a run, whose program is in its file by then; a warning and False where that fails."""
-        return self.path is None or self._written(output, outcome, told)
-
-    def write_failure(self, output: Output, error: EtgraphError) -> None:
-        """Write it for a run that failed; where that fails too, the failure of the run is what is told."""
-        if self.path is None or error.plan is None:
-            return
-        self._written(output, error, self.told(output))
-
-    def _written(self, output: Output, outcome: Any, told: Any) -> bool:
         from etgraph.report import write_report
 
         assert self.path is not None
@@ -83,6 +74,12 @@ class ReportFile:
             return False
         output.note(f"report in {self.path}")
         return True
+
+    def write_failure(self, output: Output, error: EtgraphError) -> None:
+        """Write it for a run that failed; where that fails too, the failure of the run is what is told."""
+        if self.path is None or error.plan is None:
+            return
+        self.write(output, error, self.told(output))
 
 
 def _something_is_left(result: Result) -> bool:

@@ -188,7 +188,6 @@ def execute(
         typer.Exit: with 1 when the result is not what the source computes, or the report could not be written.
     """
     import etgraph
-    from etgraph.comparison import Trace
     from etgraph.probe import precision_of
 
     if verify:
@@ -199,7 +198,7 @@ def execute(
             progress(event)
             dump(event)
 
-        trace = Trace(show) if trace_numerics else None
+        trace = numerics.tracing(show) if trace_numerics else None
         try:
             result = etgraph.run(job.source, **job.arguments, on_event=trace or show)
         except EtgraphError as error:
@@ -215,8 +214,8 @@ def execute(
     numbers = numerics.compare(output, trace, result, job) if trace is not None else None
     files = {str(path): count for path, count in _written(result, file).items()}
     more = {"files": files, "verification": outcome, "numerics": numbers}
-    told = page.told_of(output, result, {"source": job.source, **job.arguments}, **more)
-    reported = page.write(output, result, told)
+    arguments = {"source": job.source, **job.arguments}
+    reported = page.path is None or page.write(output, result, page.told_of(output, result, arguments, **more))
     show_result(output, job, result, file, dump, outcome, numbers, written)
     wrong = (outcome is not None and outcome["passed"] is False) or (numbers is not None and not numbers.within)
     if wrong or not reported or len(written) < len(beside.files()):
@@ -262,7 +261,7 @@ def show_result(
         output.say()
         output.say(str(numbers))
     output.document(
-        {
+        lambda: {
             "source": {"given": job.asked.reference.given, "kind": job.kind},
             "kind": str(result.artifact.kind),
             "recipe": request.recipe.name,

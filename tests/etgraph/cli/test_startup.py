@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
-from etgraph.cli.app import COMMANDS
+from etgraph.cli.app import COMMANDS, build
 
 HEAVY = ("torch", "executorch", "torchao", "numpy", "coremltools")
 REPORT = f"""
@@ -54,16 +55,40 @@ def test_installed_command_answers(folder: Path, command: list[str]) -> None:
 
 
 def test_every_command_has_help_with_examples(folder: Path) -> None:
-    import etgraph.cli.app as app
-
-    assert len(set(COMMANDS)) == len(COMMANDS)
-    for command in ("run", "plan", "inspect", "doctor", "demo", "list recipes", "list stages"):
+    for command in (
+        "run",
+        "plan",
+        "check",
+        "inspect",
+        "profile",
+        "diff",
+        "doctor",
+        "demo",
+        "list recipes",
+        "list stages",
+    ):
         done = subprocess.run(
             [sys.executable, "-c", REPORT, *command.split(), "--help"], capture_output=True, text=True, check=True
         )
         assert "Example" in done.stdout, command
         assert f"  etgraph {command}" in done.stdout, command
-    assert app.build() is not None
+
+
+def test_each_command_is_found_alone_and_among_all() -> None:
+    def names(app: typer.Typer) -> list[str]:
+        return [found.name or "" for found in (*app.registered_commands, *app.registered_groups)]
+
+    assert sorted(names(build())) == sorted(COMMANDS)
+    assert {name: names(build(name)) for name in COMMANDS} == {name: [name] for name in COMMANDS}
+
+
+def test_a_command_imports_no_other(folder: Path) -> None:
+    code = (
+        "import sys; from etgraph.cli.app import invoke; "
+        "invoke(['plan', '--help']); print('etgraph.cli.cache' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
