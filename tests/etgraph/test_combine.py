@@ -67,6 +67,31 @@ def test_a_contradiction_names_both_owners_and_the_field():
         combine([a, b])
 
 
+def test_operators_to_keep_are_compared_as_a_set():
+    """In what order they are named says nothing; another one is a contradiction."""
+    import torch
+
+    add, mul, sub = torch.ops.aten.add.Tensor, torch.ops.aten.mul.Tensor, torch.ops.aten.sub.Tensor
+    a = recipe("a", stages={"edge": {"config": Config(kept=[add, mul])}})
+    assert combine([a, recipe("b", stages={"edge": {"config": Config(kept=[mul, add])}})])
+    with pytest.raises(UsageError, match=r"edge.config: kept is \[aten.add.Tensor, aten.mul.Tensor\] in a and .*sub"):
+        combine([a, recipe("b", stages={"edge": {"config": Config(kept=[add, sub])}})])
+
+
+def test_what_cannot_be_described_agrees_with_itself_alone():
+    read_once = iter([1])
+    a = recipe("a", stages={"edge": {"config": read_once}})
+    assert combine([a, recipe("b", stages={"edge": {"config": read_once}})]).stages["edge"]["config"] is read_once
+    with pytest.raises(UsageError, match="recipes a and b contradict each other in edge.config"):
+        combine([a, recipe("b", stages={"edge": {"config": (one for one in [1])}})])
+
+
+def test_a_flag_is_not_the_number_that_equals_it():
+    a = recipe("a", stages={"quantize": {"group_size": 1}})
+    with pytest.raises(UsageError, match=r"quantize.group_size: the value is 1 in a and True in b"):
+        combine([a, recipe("b", stages={"quantize": {"group_size": True}})])
+
+
 def test_recipes_of_one_name_are_told_apart():
     a = recipe("a", stages={"export": {"strict": True}})
     b = recipe("a", stages={"export": {"strict": False}})
@@ -101,6 +126,15 @@ def test_insisted_kinds_are_joined():
     assert merged["lowered"].does == "delegates to A, then delegates to B"
     assert merged["lowered"].instead == ""
     assert merged["quantized"].does == "quantizes"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_where_one_must_begin_binds_the_whole(order):
+    """Weights of a module can be quantized in a module alone, whatever another recipe does on top."""
+    a = recipe("a", through=(Through("quantized", "quantizes weights", at="module"),))
+    b = recipe("b", through=(Through("quantized", "quantizes activations"),))
+    (merged,) = combine([a, b][::order]).through
+    assert merged.at == "module"
 
 
 def test_two_ways_are_refused():
