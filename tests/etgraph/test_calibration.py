@@ -100,6 +100,13 @@ def test_a_changed_sample_changes_the_digest():
     assert digest([(0,), (1,)]) != digest([(0,), (2,)]) != digest([(0,)])
 
 
+def test_keyword_inputs_and_the_order_of_samples_are_in_the_digest():
+    """Observers that average see the last samples more."""
+    assert digest([{"mask": 1}]) != digest([{"mask": 2}]) != digest([{"other": 2}])
+    assert digest([Inputs(0, mask=1)]) != digest([(0,)])
+    assert digest([(0,), (1,)]) != digest([(1,), (0,)])
+
+
 def test_copies_of_options_do_not_copy_samples():
     calibration = Calibration([(0,)], ["forward"])
     assert copy.deepcopy(calibration) is calibration

@@ -40,6 +40,7 @@ def test_the_worse_of_two_gaps_is_so_figure_by_figure() -> None:
     one, other = Gap(1.0, 0.1, 30.0, 0.9, None), Gap(0.5, 0.2, 40.0, 0.8, 0.5)
     assert one.worst(other) == other.worst(one) == Gap(1.0, 0.2, 30.0, 0.8, 0.5)
     assert Gap().worst(one).argmax is None
+    assert Gap(argmax=0.25).worst(other) == other.worst(Gap(argmax=0.25)) == Gap(0.5, 0.2, 40.0, 0.8, 0.25)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import torch
 from models import made
 
 import etgraph
+from etgraph.recipes import evaluated
 from etgraph.registry import registry
 
 registry.load_plugins()
@@ -85,6 +86,59 @@ def test_what_runs_here_is_within_the_noise_fit_for_its_precision(name, shared_c
 def test_recurrent_networks_compute_the_same_where_they_run_here(name):
     model, inputs, _ = made("recurrent")
     assert etgraph.run(model, inputs, target=name).verify().min_snr >= registry.targets[name].snr
+
+
+def recipe_of(name):
+    """Return the recipe of a target; skip where the recipe cannot even be made without its packages."""
+    try:
+        return registry.targets[name].build()
+    except (ImportError, etgraph.UsageError) as error:
+        if not registry.targets[name].to_lower.missing():
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("name", registry.targets)
+def test_a_target_quantizes_what_its_name_says_and_asks_for_calibration_inputs_where_they_are_needed(name):
+    recipe, precision = recipe_of(name), registry.targets[name].precision
+    wanted = {"fp32": set(), "fp16": set(), "int8": {"prepare"}, "int8_dynamic": {"prepare"}}
+    assert {"prepare", "quantize_weights"}.intersection(recipe.stages) == wanted.get(precision, {"quantize_weights"})
+    assert bool(recipe.stages.get("calibrate", {}).get("static")) == (precision == "int8")
+
+
+@pytest.mark.parametrize(
+    ("precision", "bits", "activations"),
+    [("8da4w", 4, "int8_dynamic"), ("int8_weight_only", 8, None), ("int4_weight_only", 4, None)],
+)
+def test_weights_have_the_bits_of_the_name(precision, bits, activations):
+    config = recipe_of(f"linux-x86_64-xnnpack-{precision}").stages["quantize_weights"]["config"]
+    assert (config["weight_bits"], config.get("activations")) == (bits, activations)
+
+
+@pytest.mark.parametrize("cpu", ["m4", "m7", "m33", "m55", "m85"])
+def test_scratch_buffers_are_planned_for_the_cpu_of_the_name(cpu):
+    rewrite = recipe_of(f"baremetal-cortex_{cpu}-cmsis_nn-int8").stages["to_operator_library"]["rewrite"]
+    assert rewrite.cpu == f"cortex-{cpu}"
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("android-arm64-vulkan-fp16", "force_fp16", b"\x01"),
+        ("android-arm64-vulkan-fp32", "force_fp16", b"\x00"),
+        ("ios-arm64-coreml-fp16", "model_compute_precision", b"float16"),
+        ("ios-arm64-coreml-fp32", "model_compute_precision", b"float32"),
+        ("macos-arm64-coreml-fp32", "model_compute_precision", b"float32"),
+    ],
+)
+def test_the_backend_is_told_the_precision_of_the_name_and_xnnpack_comes_after_it(name, key, value):
+    """In every stage that delegates: by whichever way it goes, it is the same target."""
+    recipe = recipe_of(name)
+    for stage in ("to_edge", "to_backend", "to_edge_transform_and_lower"):
+        first, *rest = evaluated(recipe.stages[stage])["partitioners"]
+        specs = {one.key: one.value for one in first.delegation_spec.compile_specs}
+        assert value in specs[key]
+        assert [type(one).__name__ for one in rest] == ["XnnpackPartitioner"] * (len(recipe.backends) - 1)
 
 
 def test_an_lstm_that_no_quantizer_takes_is_refused_and_never_float_under_the_name_of_int8():

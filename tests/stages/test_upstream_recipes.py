@@ -164,6 +164,23 @@ def test_static_and_dynamic_quantizers_are_told_apart():
     assert (weights["static"], both["static"]) == ((), ("CoreMLQuantizer",))
 
 
+def test_a_quantizer_of_unknown_settings_or_static_in_one_place_must_see_real_values():
+    """Calibrating too much costs time, and with too little gives wrong numbers."""
+    from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import get_symmetric_quantization_config
+    from torchao.quantization.pt2e.quantizer import Quantizer
+
+    class Unknown(Quantizer):
+        def annotate(self, model):
+            return model
+
+        def validate(self, model):
+            pass
+
+    mixed = xnnpack_quantizer(is_dynamic=True).set_module_name("one", get_symmetric_quantization_config())
+    for one, name in ((Unknown(), "Unknown"), (mixed, "XNNPACKQuantizer")):
+        assert etgraph.get_recipe(upstream({"quantizers": [one]})).stages["calibrate"]["static"] == (name,)
+
+
 def test_each_of_the_four_pass_hooks_runs_in_its_place():
     seen = []
 
