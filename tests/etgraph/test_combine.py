@@ -82,7 +82,7 @@ def test_what_cannot_be_described_agrees_with_itself_alone():
     read_once = iter([1])
     a = recipe("a", stages={"edge": {"config": read_once}})
     assert combine([a, recipe("b", stages={"edge": {"config": read_once}})]).stages["edge"]["config"] is read_once
-    with pytest.raises(UsageError, match="recipes a and b contradict each other in edge.config"):
+    with pytest.raises(UsageError, match=r"recipes a and b contradict each other in edge\.config"):
         combine([a, recipe("b", stages={"edge": {"config": (one for one in [1])}})])
 
 
