@@ -40,11 +40,14 @@ class Trace:
             self.stages.append((event.planned.stage, event.artifact))
 
     def compare(self, result: Result, inputs: Any = None, calibration_inputs: Any = None) -> Comparison:
-        """Compare what the run went through."""
+        """Compare what the run went through, from the source on, or from the program that was trained on purpose."""
         stages = [("source", result.source), *self.stages]
+        last = result.redefining
+        if last is not None:
+            stages = stages[max(i for i, (stage, _) in enumerate(stages) if stage == last.stage) :]
         calibration = Calibration(calibration_inputs, result.source.methods)
         calibration.start()
-        return _compared(stages, inputs, calibration, precision_of(result.plan.request.recipe.name))
+        return result.noted(_compared(stages, inputs, calibration, precision_of(result.plan.request.recipe.name)))
 
 
 def compare(

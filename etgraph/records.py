@@ -85,6 +85,8 @@ def programs_before_lowering(result: Result) -> dict[str, Artifact | None]:
 def save_bundled(result: Result, path: str | os.PathLike[str], inputs: Any = None) -> Path:
     """Write the `.pte` with inputs, and what the source computes for them, as a bundled program (`.bpte`).
 
+    Where the run trained the program, what is expected is what the trained one computes.
+
     Args:
         inputs: as `example_inputs` of `etgraph.run`; the example inputs when not given.
 
@@ -93,6 +95,9 @@ def save_bundled(result: Result, path: str | os.PathLike[str], inputs: Any = Non
         ArtifactFileError: it cannot be written.
     """
     target = check_path("bundled", path, str(result.artifact.kind))
+    reference, _ = result.reference
     probe = chosen_inputs([result.source, result.artifact], inputs)
-    written: Path = registry.service("write_bundled")(target, result.artifact, result.source, probe.samples)
+    written: Path = registry.service("write_bundled")(
+        target, result.artifact, reference, probe.samples, trained=result.redefining is not None
+    )
     return written

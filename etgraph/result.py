@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from etgraph.artifact import Artifact
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     # For types only: plugins that hand back a Verification load without the planner and the store.
     from etgraph.held import Held
     from etgraph.numerics import Comparison
-    from etgraph.planned import Plan
+    from etgraph.planned import Plan, PlannedStep
     from etgraph.runner import Step
 
 __all__ = ["Result", "Verification"]
@@ -90,6 +90,20 @@ class Result:
     def source(self) -> Artifact:
         """What the run began with."""
         return self.held.artifact()
+
+    @property
+    def redefining(self) -> PlannedStep | None:
+        """The last step that made a program which computes something else on purpose, as training does."""
+        return next((step for step in reversed(self.plan.steps) if step.definition.redefines), None)
+
+    @property
+    def reference(self) -> tuple[Artifact, str]:
+        """What says which outputs are right: the source, or what training made of it; and a note where it is that."""
+        last = self.redefining
+        if last is None:
+            return self.source, ""
+        note = f"compared with the {last.definition.redefines} program, which {last.stage} made of the source"
+        return self[last.produces], note
 
     def __getitem__(self, kind: str) -> Artifact:
         """Return the program at a kind that the run passed.
@@ -164,27 +178,31 @@ class Result:
                 hint="Run it to 'executorch' first: etgraph.run(result.artifact, to='executorch').",
             )
         verify: Callable[..., Verification] = registry.service("verify")
-        redefining = [step for step in self.plan.steps if step.definition.redefines]
-        if not redefining:
-            return verify(self.artifact, self.source, inputs)
-        last = redefining[-1]
-        note = f"compared with the {last.definition.redefines} program, which {last.stage} made of the source"
-        return verify(self.artifact, self[last.produces], inputs, note=note)
+        reference, note = self.reference
+        return verify(self.artifact, reference, inputs, note=note)
 
     def compare(self, inputs: Any = None) -> Comparison:
         """Compute the same inputs with the source and with the program at every kind of the way.
 
-        Intermediates are made again where they were released. `etgraph.compare` looks at every step, passes too.
+        Where training made another program on purpose, that stands in the place of the source. Intermediates are made
+        again where they were released. `etgraph.compare` looks at every step, passes too.
 
         Args:
             inputs: as `example_inputs` of `etgraph.run`; the example inputs when not given, else random numbers.
         """
+        last = self.redefining
         made = {step.produces: step.stage for step in self.plan.steps}
-        stages = [
-            ("source", self.source),
-            *((stage, self[kind]) for kind, stage in made.items() if kind != self.held.kind),
-        ]
+        if last is not None:
+            kinds = list(made)
+            stages = [(made[kind], self[kind]) for kind in kinds[kinds.index(last.produces) :]]
+        else:
+            later = [(stage, self[kind]) for kind, stage in made.items() if kind != self.held.kind]
+            stages = [("source", self.source), *later]
         probe = chosen_inputs([artifact for _, artifact in stages], inputs)
         snr = precision_of(self.plan.request.recipe.name)
         found: Comparison = registry.service("compare")(stages, probe.samples, inputs=probe.words, snr=snr)
-        return found
+        return self.noted(found)
+
+    def noted(self, found: Comparison) -> Comparison:
+        """Add to a comparison that it is with a trained program, where it is."""
+        return replace(found, notes=(self.reference[1], *found.notes)) if self.redefining is not None else found

@@ -12,15 +12,25 @@ from etgraph.errors import UsageError
 
 
 @etgraph.service("write_bundled")
-def write_bundled(path: Path, program: Executorch, source: Artifact, samples: Mapping[str, Sequence[Inputs]]) -> Path:
+def write_bundled(
+    path: Path,
+    program: Executorch,
+    source: Artifact,
+    samples: Mapping[str, Sequence[Inputs]],
+    *,
+    trained: bool = False,
+) -> Path:
     """Write a bundled program: method by method the inputs, and what the source computes for them in Python.
+
+    Args:
+        trained: the source is a prepared program that the run has trained, and says what is right.
 
     Raises:
         UsageError: the format has no place for something: values that are neither tensors nor numbers among the
             inputs, outputs that are no tensors, outputs that are inputs written into, data files.
         ArtifactFileError: the system refused.
     """
-    if isinstance(source, Executorch | Prepared):
+    if isinstance(source, Executorch) or (isinstance(source, Prepared) and not trained):
         raise UsageError(
             f"the run began with a program at {source.kind}, so nothing says which outputs are expected",
             hint="Run from the module, or from an exported, quantized, edge or lowered program.",

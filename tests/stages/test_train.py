@@ -1,5 +1,6 @@
 """Quantization-aware training: in the run, and outside of it between two processes."""
 
+import copy
 import subprocess
 import sys
 
@@ -151,6 +152,34 @@ def test_what_was_trained_is_checked_against_the_trained_program():
     assert found.min_snr > 20
     assert found.notes == ("compared with the trained program, which train made of the source",)
     assert len(calls) == 1
+
+
+def test_training_drops_out_and_what_was_trained_does_not():
+    x = small_inputs(1)[0][0]
+    dropped = []
+
+    def differs(module):
+        first, second = (copy.deepcopy(module)(x) for _ in range(2))
+        return not torch.equal(first, second)
+
+    recipe = etgraph.get_recipe("xnnpack_int8_qat", train_fn=lambda module: dropped.append(differs(module)))
+    model = torch.nn.Sequential(torch.nn.Linear(32, 8), torch.nn.Dropout(0.5))
+    trained = etgraph.run(model, (x,), recipe, "prepared", cache=False).artifact["forward"]
+    assert dropped == [True]
+    assert not differs(trained)
+
+
+def test_what_was_trained_is_bundled_and_traced_against_the_trained_program(tmp_path):
+    """A bundled program promises the outputs of the trained one; training is not where the numbers go wrong."""
+    model, inputs = seeded(Small), small_inputs(1)
+    result = etgraph.run(model, inputs, trained_here(), cache=False, bundled=tmp_path / "net.bpte")
+    ((expected,),) = etgraph.load(tmp_path / "net.bpte").expected_outputs["forward"]
+    x = inputs[0][0]
+    assert snr(expected, executed(result, x)) > 20 > snr(model.eval()(x), executed(result, x))
+    for found in (result.compare(), etgraph.compare(model, inputs=inputs, recipe=trained_here(), cache=False)):
+        assert [stage.kind for stage in found.stages] == ["prepared", "quantized", "lowered", "executorch"]
+        assert found.within, found
+        assert found.notes[0] == "compared with the trained program, which train made of the source"
 
 
 def test_a_run_from_a_prepared_program_is_checked_against_that(tmp_path):
