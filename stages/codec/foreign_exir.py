@@ -1,8 +1,9 @@
 """Files of `executorch.exir.serde` and ETRecords: loaded, and put back to what was saved.
 
 Loading changes such a program (executorch 1.5.1, exir/serde): unused outputs come back as getitem nodes, positional
-arguments with defaults come back as keywords, which some backends do not read, and `requires_grad` of the inputs that
-stand for parameters is lost. Each is undone and told.
+arguments with defaults come back as keywords, which some backends do not read, `requires_grad` of the inputs that
+stand for parameters is lost, and so is its EdgeCompileConfig: which operators are kept whole, and whether dim order is
+skipped. Each is undone and told.
 """
 
 from __future__ import annotations
@@ -153,12 +154,13 @@ def repair(program: Any) -> list[str]:
             counts["arguments"] += sum(_position_arguments(node) for node in graph.nodes)
             module.recompile()
         counts["grad"] += _restore_grad(owner)
+    choices = [words for owner in _programs(program) for words in _restore_choices(owner)]
     words = {
         "dead": "{} unused outputs had become nodes",
         "arguments": "{} nodes had positional arguments as keywords",
         "grad": "{} parameters had lost requires_grad",
     }
-    return [words[key].format(count) for key, count in counts.items() if count]
+    return [*(words[key].format(count) for key, count in counts.items() if count), *dict.fromkeys(choices)]
 
 
 def _programs(program: Any) -> list[Any]:
@@ -210,3 +212,40 @@ def _restore_grad(program: Any) -> int:
             value.requires_grad_(real.requires_grad)
             restored += 1
     return restored
+
+
+def _restore_choices(program: Any) -> list[str]:
+    """Give an edge program's verifier the choices of EdgeCompileConfig that its graph shows; say which."""
+    from executorch.exir import EdgeCompileConfig
+    from executorch.exir.passes.dim_order_ops_registry import DimOrderOpsMap
+    from executorch.exir.verification.verifier import (
+        EXIRATenDialectVerifier,
+        EXIREdgeDialectVerifier,
+        SpecViolationError,
+    )
+
+    from stages.support.programs import all_nodes
+
+    if program.dialect != "EDGE":
+        return []
+    operators = {node.target for node in all_nodes(program) if hasattr(node.target, "_op")}
+    skipped = any(op in DimOrderOpsMap for op in operators)
+    default = EXIRATenDialectVerifier()
+    whole = []
+    for operator in sorted({op._op for op in operators}, key=str):
+        try:
+            default.check_valid_op(operator)
+        except SpecViolationError:
+            whole.append(operator)
+    if not whole and not skipped:
+        return []
+    program._verifiers = [
+        EXIREdgeDialectVerifier(
+            edge_compile_config=EdgeCompileConfig(_skip_dim_order=skipped),
+            class_only=True,
+            core_aten_ops_exception_list=[op for op in whole if op.is_view],
+            preserve_ops=[op for op in whole if not op.is_view],
+        )
+    ]
+    told = [f"it had been forgotten that these are kept whole: {', '.join(map(str, whole))}"] if whole else []
+    return [*told, *(["it had been forgotten that dim order is skipped"] if skipped else [])]

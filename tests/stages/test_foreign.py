@@ -16,6 +16,7 @@ import torch
 from codec_models import cases, exported
 from codec_support import ROOT, artifact, converted, final_bytes, from_exported, in_new_process, prepared, save
 
+import etgraph
 from etgraph.errors import ArtifactFileError, EtgraphWarning, UntrustedFileError, UsageError
 from stages.codec import fingerprint
 from stages.codec.foreign import load_file, recognise_file
@@ -87,6 +88,54 @@ def test_an_exir_edge_file_is_put_back(folder):
 
     unrepaired = Edge(methods={"forward": serialize.load(str(folder / "m.exir"))})
     assert final_bytes(unrepaired, "xnnpack") != expected
+
+
+class Hardswish(torch.nn.Module):
+    """An operator that Core ATen lacks."""
+
+    def forward(self, x):
+        return torch.nn.functional.hardswish(x)
+
+
+class Widened(torch.nn.Module):
+    """Converts its input, as an operator with a dim order or without."""
+
+    def forward(self, x):
+        return x.to(torch.float64) + 1
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "choice"),
+    [
+        (Hardswish(), {"preserve_ops": [torch.ops.aten.hardswish.default]}, "preserve_ops"),
+        (Widened(), {"_skip_dim_order": True}, "skip_dim_order"),
+    ],
+)
+def test_choices_that_an_exir_file_forgets_are_read_from_its_graph(tmp_path, model, config, choice):
+    """Operators kept whole, and dim order skipped: upstream loads a program that its own verifier then refuses."""
+    from executorch.exir import EdgeCompileConfig, to_edge
+    from executorch.exir.serde import serialize
+
+    exported_program = torch.export.export(model, (torch.randn(2, 3),))
+    manager = to_edge(exported_program, compile_config=EdgeCompileConfig(**config))
+    serialize.save(manager.exported_program(), tmp_path / "m.exir")
+    with pytest.warns(EtgraphWarning, match="it had been forgotten that"):
+        loaded = load_file(tmp_path / "m.exir")
+    made = etgraph.run(manager, to="edge").artifact
+    assert getattr(made.compile_config, choice)
+    assert getattr(loaded.compile_config, choice) == getattr(made.compile_config, choice)
+    lowered = [etgraph.run(a, recipe="xnnpack_fp32", to="lowered").artifact for a in (loaded, made)]
+    assert lowered[0].compile_config == lowered[1].compile_config
+    assert str(lowered[0]["forward"].graph) == str(lowered[1]["forward"].graph)
+
+
+def test_an_etrecord_of_a_program_with_operators_kept_whole_goes_on(tmp_path):
+    """An edge program on its way to XNNPACK keeps linear whole, and its record comes back as that."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3))
+    result = etgraph.run(model, (torch.randn(2, 4),), "xnnpack_fp32", etrecord=tmp_path / "m.etrecord")
+    with pytest.warns(EtgraphWarning, match="these are kept whole: aten.linear.default"):
+        again = etgraph.run(tmp_path / "m.etrecord", recipe="xnnpack_fp32")
+    assert again.artifact.buffer == result.artifact.buffer
 
 
 def test_an_exir_lowered_file_emits_the_same(folder):
