@@ -31,8 +31,8 @@ def quantize_weights(
     Args:
         model: the eager modules.
         config: a torchao configuration, as `quantize_` takes it; or a mapping with `weight_bits` (1 to 8),
-            `group_size` (None: one scale per output channel), and `activations` (`int8_dynamic`, or None to leave them
-            as they are).
+            `group_size` (None: one scale per output channel), `activations` (`int8_dynamic`, or None to leave them as
+            they are), and `multiple_of`: layers whose input features are no multiple of it are left in float.
         filter_fn: called with a submodule and its name; says whether to quantize it. Linear layers when not given.
         in_place: change the caller's own modules, for models of which a second copy does not fit in memory.
         strict: trace with TorchDynamo.

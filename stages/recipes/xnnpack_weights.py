@@ -9,16 +9,20 @@ from etgraph.errors import UsageError
 from etgraph.recipes import Deferred, Through
 from stages.recipes.xnnpack import xnnpack_fp32
 
+# XNNPACK refuses 4-bit weights in groups of another size, and one scale per output channel is one group.
+_GROUP = 32
+
 
 @etgraph.recipe("xnnpack_8da4w", backends=("XnnpackBackend",))
 def xnnpack_8da4w(group_size: int | None = 32) -> etgraph.Recipe:
     """XNNPACK with 4-bit weights in groups (group_size, default 32) and int8 activations; linear layers only."""
-    if isinstance(group_size, int) and group_size % 32:
+    if isinstance(group_size, int) and group_size % _GROUP:
         raise UsageError(
-            f"recipe xnnpack_8da4w is given group_size={group_size}, and XNNPACK takes multiples of 32",
+            f"recipe xnnpack_8da4w is given group_size={group_size}, and XNNPACK takes multiples of {_GROUP}",
             hint="Give 32, 64, 128 ..., or None for one scale per output channel.",
         )
-    return _on_xnnpack("xnnpack_8da4w", {"weight_bits": 4, "group_size": group_size, "activations": "int8_dynamic"})
+    config = {"weight_bits": 4, "group_size": group_size, "activations": "int8_dynamic", "multiple_of": _GROUP}
+    return _on_xnnpack("xnnpack_8da4w", config)
 
 
 @etgraph.recipe("xnnpack_8da8w", backends=("XnnpackBackend",))

@@ -14,7 +14,7 @@ import etgraph
 from etgraph.errors import UsageError
 from etgraph.recipes import closest
 
-_SETTINGS = ("weight_bits", "group_size", "activations")
+_SETTINGS = ("weight_bits", "group_size", "activations", "multiple_of")
 
 
 def quantize_modules(
@@ -22,8 +22,8 @@ def quantize_modules(
 ) -> dict[str, Any]:
     """Return modules (or bound methods of modules) with quantized weights; a module of several methods is done once.
 
-    Of a mapping with `group_size`, layers whose number of input features it does not divide are left in float, with a
-    warning that names them: torchao would fail at the first.
+    Of a mapping with `group_size` or `multiple_of`, layers whose number of input features one of them does not divide
+    are left in float, with a warning that names them: torchao, or the backend, would fail at the first.
     """
     from torchao.quantization import quantize_
     from torchao.utils import unwrap_tensor_subclass
@@ -31,10 +31,11 @@ def quantize_modules(
     # One deepcopy over all methods, so that modules and weights that they share stay shared.
     own = dict(methods) if in_place else copy.deepcopy(dict(methods))
     owners = {id(owner): owner for owner in map(_owner, own.values())}
-    group_size = config.get("group_size") if isinstance(config, Mapping) else None
+    settings = config if isinstance(config, Mapping) else {}
+    group_size, multiple_of = settings.get("group_size"), settings.get("multiple_of")
     for owner in owners.values():
-        fitting = _Fitting(filter_fn, group_size)
-        quantize_(owner, torchao_config(config), fitting if group_size else filter_fn)
+        fitting = _Fitting(filter_fn, group_size, multiple_of)
+        quantize_(owner, torchao_config(config), fitting if group_size or multiple_of else filter_fn)
         fitting.warn()
         # As upstream does: exported with the subclass left in, XNNPACK took weight-only layers and computed noise.
         unwrap_tensor_subclass(owner)
@@ -42,33 +43,48 @@ def quantize_modules(
 
 
 class _Fitting:
-    """A filter that also leaves out layers whose input features the size of a group does not divide."""
+    """A filter that also leaves out layers whose input features the group size or `multiple_of` does not divide."""
 
-    def __init__(self, filter_fn: Callable[[Any, str], bool] | None, group_size: int | None) -> None:
+    def __init__(
+        self, filter_fn: Callable[[Any, str], bool] | None, group_size: int | None, multiple_of: int | None
+    ) -> None:
         from torchao.quantization import quantize_
 
         self.wanted = filter_fn or inspect.signature(quantize_).parameters["filter_fn"].default
         self.group_size = group_size
+        self.multiple_of = multiple_of
         self.left: dict[str, int] = {}
+        self.odd: dict[str, int] = {}
 
     def __call__(self, module: Any, name: str) -> bool:
         if not self.wanted(module, name):
             return False
         features = module.weight.shape[-1]
-        if features % self.group_size == 0:
-            return True
-        self.left[name] = features
-        return False
+        if self.multiple_of and features % self.multiple_of:
+            self.odd[name] = features
+            return False
+        if self.group_size and features % self.group_size:
+            self.left[name] = features
+            return False
+        return True
 
     def warn(self) -> None:
         """Name what was left out."""
         if self.left:
-            shown = [f"{name or 'the module itself'} ({features})" for name, features in list(self.left.items())[:3]]
-            more = f" and {len(self.left) - 3} more" if len(self.left) > 3 else ""
             etgraph.warn(
-                f"group_size {self.group_size} does not divide the input features of {', '.join(shown)}{more}: left in "
+                f"group_size {self.group_size} does not divide the input features of {_shown(self.left)}: left in "
                 "float; a smaller group_size, or None for one scale per output channel, takes them too"
             )
+        if self.odd:
+            etgraph.warn(
+                f"the backend takes such weights where the input features are a multiple of {self.multiple_of}, which "
+                f"those of {_shown(self.odd)} are not: left in float; 8-bit weights take them too"
+            )
+
+
+def _shown(left: Mapping[str, int]) -> str:
+    shown = [f"{name or 'the module itself'} ({features})" for name, features in list(left.items())[:3]]
+    return ", ".join(shown) + (f" and {len(left) - 3} more" if len(left) > 3 else "")
 
 
 def _owner(method: Any) -> torch.nn.Module:
@@ -105,7 +121,7 @@ def torchao_config(config: Any) -> Any:
                 f"weights cannot be quantized with a setting {name!r}{closest(name, _SETTINGS)}",
                 hint=f"Settings: {', '.join(_SETTINGS)}.",
             )
-    bits, group_size, activations = (config.get(name) for name in _SETTINGS)
+    bits, group_size, activations = (config.get(name) for name in _SETTINGS[:3])
     if bits not in range(1, 9):
         raise UsageError(f"weight_bits is {bits!r}", hint="Give a whole number from 1 to 8.")
     if group_size is not None and (not isinstance(group_size, int) or group_size < 1):

@@ -91,6 +91,16 @@ def test_layers_that_groups_do_not_fit_are_left_in_float_by_name():
     ]
 
 
+@pytest.mark.parametrize("group_size", [32, None])
+def test_layers_that_xnnpack_cannot_take_in_4_bits_are_left_in_float_by_name(group_size):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 20), torch.nn.ReLU(), torch.nn.Linear(20, 8)).eval()
+    recipe = etgraph.get_recipe("xnnpack_8da4w", group_size=group_size)
+    with pytest.warns(EtgraphWarning, match=r"a multiple of 32, which those of 2 \(20\) are not: left in float"):
+        result = etgraph.run(model, (torch.randn(4, 64),), recipe, cache=False)
+    assert result.verify().max_error < 0.2
+
+
 def test_what_cannot_be_done_is_refused():
     with pytest.raises(StageError, match="quantized nothing in forward"):
         etgraph.run(torch.nn.ReLU(), (torch.ones(2),), "xnnpack_8da4w", cache=False)
