@@ -45,6 +45,8 @@ def output_path(given: str | None, reference: Reference, kind: str) -> Path:
     _check_suffix(path, kind)
     check_writable(path, f"-o {path}")
     if reference.path is not None and path.exists() and path.samefile(reference.path):
+        if given is None:
+            raise UsageError(f"the result would be named {path}, and that is SOURCE", hint="Name it with -o.")
         raise UsageError(f"-o {path} is SOURCE itself", hint="Give another name for the result.")
     return path
 

@@ -117,7 +117,7 @@ def run(
     \b
     Examples:
       etgraph run net.py:model                                 model.pte, on XNNPACK
-      etgraph run net.py:Net --shape 1x3x224x224 --verify      with random example inputs, checked
+      etgraph run net.py:Net --shape 1x3x224x224 --eval        with random example inputs
       etgraph run colleague.pt2 --recipe portable -o model.pte
       etgraph run net.py:model --to edge                       stops at model.edge.etg
       etgraph run model.edge.etg                               goes on from there

@@ -61,9 +61,12 @@ def test_source_is_not_overwritten_by_its_own_result(folder: Path) -> None:
     (folder / "m.edge.etg").write_bytes(b"kept")
     os.link(folder / "m.edge.etg", folder / "same.etg")
     reference = Reference(given="m.edge.etg", path=Path("m.edge.etg"))
-    for out in ("m.edge.etg", "same.etg", None):
-        with pytest.raises(UsageError, match="is SOURCE itself"):
+    for out in ("m.edge.etg", "same.etg"):
+        with pytest.raises(UsageError, match=r"-o .* is SOURCE itself"):
             output_path(out, reference, "edge")
+    with pytest.raises(UsageError, match="and that is SOURCE") as caught:
+        output_path(None, reference, "edge")
+    assert caught.value.hint == "Name it with -o."
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
