@@ -44,13 +44,13 @@ $(VENV)/bin/python:
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet "$(TORCH)"
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install -qq --editable .
 	touch $@
 
 $(VENV)/.test: $(VENV)/.demo
-	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	$(BIN)/python -m pip install -qq --editable ".[test]"
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.demo
-	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	$(BIN)/python -m pip install -qq --editable ".[bench]"
 	touch $@
