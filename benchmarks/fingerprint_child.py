@@ -52,7 +52,13 @@ def _weights(size: int, rounds: int) -> dict[str, list[float]]:
 
 
 def _nodes(counts: list[int], rounds: int) -> dict[int, list[float]]:
-    """Digest chains of operators with next to no weights; processor seconds."""
+    """Digest chains of operators with next to no weights; processor seconds.
+
+    What imports and exports left is out of the reach of Python's garbage collector: looking through the objects of
+    torch once takes as long as the digest of thousands of nodes, and would come in some rounds and not in others.
+    """
+    import gc
+
     import torch
 
     import etgraph
@@ -62,6 +68,8 @@ def _nodes(counts: list[int], rounds: int) -> dict[int, list[float]]:
         model = torch.nn.Sequential(*(torch.nn.ReLU() for _ in range(count)))
         program = torch.export.export(model, (torch.zeros(4),))
         etgraph.fingerprint(program)
+        gc.collect()
+        gc.freeze()
         told[count] = [_seconds(lambda program=program: etgraph.fingerprint(program)) for _ in range(rounds)]
     return told
 

@@ -67,8 +67,13 @@ class PeakMemory:
 def _highest() -> int:
     """Return the largest resident set that this process ever had, in bytes; 0 where the system does not say."""
     try:
+        # What `getrusage` says begins, after exec, with what the parent held.
+        with open("/proc/self/status", "rb") as file:
+            return next(1024 * int(line.split()[1]) for line in file if line.startswith(b"VmHWM:"))
+    except (OSError, StopIteration):
+        pass
+    try:
         import resource
     except ModuleNotFoundError:
         return 0
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

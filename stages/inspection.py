@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib import metadata
 from typing import Any
 
 import etgraph
 from etgraph.artifact import Artifact, Edge, Executorch, Inputs, Lowered
 from etgraph.errors import EtgraphError
+from etgraph.installed import installed_version
 
 
 @etgraph.service("inspect")
@@ -45,7 +45,7 @@ def inspect_artifact(artifact: Artifact, *, graph: bool = False) -> dict[str, An
         "provenance": [
             {"stage": step.stage, "kind": step.kind, "options": dict(step.options)} for step in artifact.provenance
         ],
-        "versions": {name: _version(name) for name in ("etgraph", "torch", "executorch", "torchao")},
+        "versions": {name: installed_version(name) for name in ("etgraph", "torch", "executorch", "torchao")},
         **_fingerprint(artifact),
     }
 
@@ -80,13 +80,6 @@ def _shapes(value: Any) -> str:
     if isinstance(low, int) and isinstance(high, int):
         return f"{value.__name__} from {low} to {'any size' if high >= 2**62 else high}"
     return str(value)
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _fingerprint(artifact: Artifact) -> dict[str, str | None]:

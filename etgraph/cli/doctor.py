@@ -16,6 +16,7 @@ from etgraph.cli.listing import target_rows
 from etgraph.cli.noise import runtime_log_hidden
 from etgraph.cli.output import Output, reporting
 from etgraph.errors import EtgraphWarning
+from etgraph.installed import installed_version
 from etgraph.words import size, table
 
 __all__ = ["register", "requirement_rows"]
@@ -69,16 +70,16 @@ def requirement_rows() -> list[dict[str, Any]]:
     for text in metadata.requires("etgraph") or ():
         name, wanted, applies, contains = _requirement(text)
         if applies:
-            version = _version(name)
+            version = installed_version(name)
             rows.append(
                 {"name": name, "version": version, "wanted": wanted, "fits": version is not None and contains(version)}
             )
     named = {row["name"] for row in rows}
     for name in _OPTIONAL:
-        version = _version(name)
+        version = installed_version(name)
         if name not in named and version is not None:
             rows.append({"name": name, "version": version, "wanted": "", "fits": True})
-    return [{"name": "etgraph", "version": _version("etgraph"), "wanted": "", "fits": True}, *rows]
+    return [{"name": "etgraph", "version": installed_version("etgraph"), "wanted": "", "fits": True}, *rows]
 
 
 def _requirement(text: str) -> tuple[str, str, bool, Callable[[str], bool]]:
@@ -97,13 +98,6 @@ def _requirement(text: str) -> tuple[str, str, bool, Callable[[str], bool]]:
         applies,
         lambda version: requirement.specifier.contains(version, prereleases=True),
     )
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _environment(output: Output) -> dict[str, Any]:

@@ -17,6 +17,8 @@ import sysconfig
 import types
 from collections.abc import Iterable, Mapping
 
+from etgraph.installed import installed_version
+
 __all__ = ["library_of", "library_of_class", "library_of_code", "library_of_module", "toolchain"]
 
 _PYTHON = f"python {sys.version_info.major}.{sys.version_info.minor}"
@@ -38,17 +40,8 @@ def toolchain(extra: Iterable[str] = ()) -> dict[str, str]:
     found = {"python": f"{platform.python_implementation()} {_PYTHON.removeprefix('python ')}"}
     found["platform"] = f"{sys.platform}-{platform.machine()}"
     for name in (*_TOOLS, *extra):
-        found[name] = _version(name)
+        found[name] = installed_version(name) or "absent"
     return found
-
-
-@functools.cache
-def _version(name: str) -> str:
-    """Return the version of a distribution, looked up once in a process; installing under a running one is not seen."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "absent"
 
 
 @functools.lru_cache(maxsize=1)
@@ -104,7 +97,7 @@ def _distribution(entry: str) -> str | None:
     owners = _owners().get(top)
     if not owners:
         return None
-    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in sorted(set(owners)))
+    return ", ".join(f"{name} {installed_version(name)}" for name in sorted(set(owners)))
 
 
 def _records(distribution: importlib.metadata.Distribution, entry: str) -> bool:

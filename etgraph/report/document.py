@@ -7,10 +7,10 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from etgraph.errors import EtgraphError, StageError, UsageError
+from etgraph.installed import installed_version
 from etgraph.planned import Plan, PlannedStep
 from etgraph.recipes import Deferred
 from etgraph.registry import registry
@@ -78,13 +78,8 @@ def document_of(outcome: Any, told: Told | Mapping[str, Told] | None = None) -> 
 
 
 def _versions() -> dict[str, str]:
-    found = {}
-    for name in _DISTRIBUTIONS:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    found = {name: installed_version(name) for name in _DISTRIBUTIONS}
+    return {name: version for name, version in found.items() if version is not None}
 
 
 def _run(target: str, outcome: Result | EtgraphError, told: Told) -> dict[str, Any]:

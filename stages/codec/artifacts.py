@@ -9,6 +9,7 @@ from typing import Any
 from etgraph.artifact import KINDS, Artifact, EdgeConfig, Executorch, Inputs, Prepared, Provenance
 from etgraph.blobs import Blob, BlobSource
 from etgraph.errors import ArtifactFileError, UsageError
+from etgraph.installed import installed_version
 from stages.codec.context import Reader, Writer, malformed, refuse
 from stages.codec.values import Unkept, read_value, write_value
 
@@ -184,15 +185,8 @@ def _finish(writer: Writer, artifact: Artifact, meaning: dict[str, Any], emitted
 
 
 def _versions() -> dict[str, str]:
-    from importlib import metadata
-
-    versions = {}
-    for name in ("etgraph", "torch", "executorch", "torchao", "coremltools"):
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
+    found = {name: installed_version(name) for name in ("etgraph", "torch", "executorch", "torchao", "coremltools")}
+    return {name: version for name, version in found.items() if version is not None}
 
 
 def _decode(cls: Any, meaning: dict[str, Any], debug: dict[str, Any], blobs: BlobSource) -> Artifact:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from etgraph.identity import describe, origin
+from etgraph.installed import installed_version
 
 ROOT = pathlib.Path(__file__).parents[2]
 SITE = pathlib.Path(pytest.__file__).parents[1]
@@ -67,7 +68,7 @@ def test_a_new_version_of_a_distribution_is_another_library(monkeypatch: pytest.
     def told() -> str:
         origin.library_of.cache_clear()
         origin._distribution.cache_clear()
-        origin._version.cache_clear()
+        installed_version.cache_clear()
         return describe(pytest.approx(1)).digest
 
     real: Any = importlib.metadata.distribution("pytest")

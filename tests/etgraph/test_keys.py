@@ -90,8 +90,8 @@ def test_each_part_of_the_toolchain_enters(monkeypatch, name):
     elif name == "platform":
         monkeypatch.setattr(origin.platform, "machine", lambda: "abacus")
     else:
-        real = origin._version
-        monkeypatch.setattr(origin, "_version", lambda asked: "0.0.7" if asked == name else real(asked))
+        real = origin.installed_version
+        monkeypatch.setattr(origin, "installed_version", lambda asked: "0.0.7" if asked == name else real(asked))
     after = full_key("water", sprout())
     assert after.digest != before.digest
     assert why_changed(before.parts, after.parts).startswith(f"toolchain.{name} changed from ")
