@@ -169,6 +169,22 @@ def test_training_drops_out_and_what_was_trained_does_not():
     assert not differs(trained)
 
 
+def test_a_program_that_was_left_in_training_mode_outside_is_converted_in_evaluation_mode():
+    from torchao.quantization.pt2e import allow_exported_model_train_eval, move_exported_model_to_train
+
+    x = small_inputs(1)[0][0]
+    model = torch.nn.Sequential(torch.nn.Linear(32, 8), torch.nn.Dropout(0.5))
+    stopped = etgraph.run(model, (x,), "xnnpack_int8_qat", "prepared", cache=False).artifact
+    module = stopped["forward"]
+    allow_exported_model_train_eval(module)
+    move_exported_model_to_train(module)
+    module(x)
+    converted = etgraph.run(stopped, recipe="xnnpack_int8_qat", to="quantized", cache=False)["quantized"][
+        "forward"
+    ].module()
+    assert torch.equal(converted(x), converted(x))
+
+
 def test_what_was_trained_is_bundled_and_traced_against_the_trained_program(tmp_path):
     """A bundled program promises the outputs of the trained one; training is not where the numbers go wrong."""
     model, inputs = seeded(Small), small_inputs(1)
