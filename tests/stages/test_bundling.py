@@ -63,6 +63,28 @@ def test_outputs_that_differ_from_the_expected_are_seen(tmp_path: Path) -> None:
     assert 0.9 < verify(loaded, loaded).max_error < 1.1
 
 
+def test_of_a_module_captured_as_in_evaluation_the_outputs_of_evaluation_are_expected(tmp_path: Path) -> None:
+    """The module itself is in training mode, and stays so."""
+    recipe = etgraph.get_recipe("portable").with_options("torch_export", eval_mode=True)
+    model, x = torch.nn.Dropout(0.5), torch.ones(64)
+    etgraph.run(model, (x,), recipe, bundled=tmp_path / "m.bpte")
+    ((expected,),) = etgraph.load(tmp_path / "m.bpte").expected_outputs["forward"]
+    assert torch.equal(expected, x)
+    assert model.training
+
+
+def test_keyword_inputs_are_bundled_in_the_order_of_the_export(tmp_path: Path) -> None:
+    class Minus(torch.nn.Module):
+        def forward(self, x: torch.Tensor, *, less: torch.Tensor) -> torch.Tensor:
+            return x - less
+
+    result = etgraph.run(Minus(), etgraph.Inputs(x=torch.ones(2), less=torch.zeros(2)), recipe="portable")
+    result.save_bundled(tmp_path / "m.bpte", etgraph.Inputs(less=torch.full((2,), 3.0), x=torch.full((2,), 5.0)))
+    (sample,) = etgraph.load(tmp_path / "m.bpte").example_inputs["forward"]
+    assert [one.tolist() for one in sample.args] == [[5.0, 5.0], [3.0, 3.0]]
+    assert etgraph.run(tmp_path / "m.bpte").verify().max_error == 0.0
+
+
 def test_other_types_come_back(tmp_path: Path) -> None:
     class Picky(torch.nn.Module):
         def forward(self, image: torch.Tensor, which: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

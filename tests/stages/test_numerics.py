@@ -278,6 +278,11 @@ def test_outputs_that_are_no_tensors_are_compared_by_equality_and_said() -> None
     assert "no tensor but a NoneType, None in the source; compared by equality" in notes
 
 
+def test_what_is_captured_as_in_evaluation_is_compared_with_evaluation() -> None:
+    recipe = etgraph.get_recipe("portable").with_options("torch_export", eval_mode=True)
+    assert etgraph.compare(torch.nn.Dropout(0.5), inputs=(torch.ones(64),), recipe=recipe, cache=False).within
+
+
 def test_noise_is_used_only_where_there_are_no_inputs_and_said() -> None:
     model, inputs, _ = made("conv")
     program = torch.export.export(model, inputs)

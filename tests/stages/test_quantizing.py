@@ -62,6 +62,14 @@ def test_quantizing_shrinks_and_delegates_in_int8(small):
     assert result.verify().min_snr > 25
 
 
+def test_weights_stay_float_and_are_quantized_in_the_program_where_that_is_asked_for(small):
+    """As OpenVINO wants them."""
+    recipe = etgraph.get_recipe("xnnpack_int8").with_options("convert", fold_quantize=False)
+    program = etgraph.run(small[1]["prepared"], recipe=recipe, to="quantized", cache=False).artifact["forward"]
+    assert "quantized_decomposed.quantize_per_channel.default" in operators(program)
+    assert {t.dtype for t in program.state_dict.values() if t.numel() == 32 * 64} == {torch.float32}
+
+
 def test_per_channel_has_a_scale_for_each_channel_and_per_tensor_one(small):
     _, result = small
     assert "quantized_decomposed.dequantize_per_channel.default" in operators(result["quantized"]["forward"])
