@@ -1,5 +1,6 @@
 """The cache around null stages: what is reused, what runs, and why; builds are forbidden to prove it."""
 
+import threading
 from dataclasses import fields
 
 import pytest
@@ -8,7 +9,7 @@ from null_world import FLOWERING, PLAIN, null_world, pourer, seed
 import etgraph
 from etgraph.artifact import KINDS
 from etgraph.declaration import Stage
-from etgraph.errors import CacheEntryError, CacheMismatchError, StageError
+from etgraph.errors import CacheEntryError, CacheMismatchError, StageError, Undescribable
 from etgraph.held import Held
 from etgraph.memo import Memo
 from etgraph.recipes import Recipe
@@ -85,6 +86,59 @@ def test_both_versions_stay_in_the_cache(cache):
     run(cache, recipe=two)
     assert run(cache, recipe=one)[2] == []
     assert run(cache, recipe=two)[2] == []
+
+
+def test_the_reason_is_told_against_the_last_run_though_that_built_nothing(cache):
+    one, two, three = (Recipe(name="wet", stages={"water": {"litres": n}}) for n in (1, 2, 3))
+    for recipe in (one, two, one):
+        run(cache, recipe=recipe)
+    assert run(cache, recipe=three)[0].steps[1].reason == "option litres changed from 1 to 3"
+
+
+def test_of_two_runs_at_once_one_builds_and_the_other_takes_what_it_built(cache, world):
+    """Each with a cache object of its own, as two processes have; the second has seen that nothing is there yet."""
+    building, asked = threading.Event(), threading.Event()
+
+    class Lingering(Counted):
+        def __call__(self, plant, **options):
+            building.set()
+            assert asked.wait(30)
+            return super().__call__(plant, **options)
+
+    class Second(etgraph.Cache):
+        def building(self, key):
+            asked.set()
+            return super().building(key)
+
+    stage = world.stages["germinate"]
+    world.stages["germinate"] = Lingering(**{f.name: getattr(stage, f.name) for f in fields(stage)})
+    results = {}
+
+    def start(name, its_cache):
+        results[name] = etgraph.run(seed(), recipe=PLAIN, to="sprout", cache=its_cache)
+
+    threads = [threading.Thread(target=start, args=("first", cache))]
+    threads.append(threading.Thread(target=start, args=("second", Second(cache.directory))))
+    threads[0].start()
+    assert building.wait(30)
+    threads[1].start()
+    for thread in threads:
+        thread.join()
+    assert BUILDS == ["germinate"]
+    assert [step.outcome for name in ("first", "second") for step in results[name].steps] == ["ran", "reused"]
+    assert results["first"].artifact.methods == results["second"].artifact.methods
+
+
+def test_nothing_is_kept_that_was_made_by_code_that_was_edited_meanwhile(cache, monkeypatch):
+    """A key says which code made the entry."""
+
+    def edited():
+        raise Undescribable("edited after this process began", path="etgraph code", type_name="module")
+
+    monkeypatch.setattr(etgraph.memo, "describe_own_code", edited)
+    result, outcomes, _ = run(cache)
+    assert (outcomes, cache.entries()) == (["ran", "ran"], [])
+    assert result.artifact.methods["forward"] == ["germinate", "ripen"]
 
 
 def test_another_input_is_another_key(cache):
