@@ -16,7 +16,7 @@ from etgraph.artifact import KINDS, Inputs, Provenance
 from etgraph.errors import Undescribable
 from etgraph.held import Held
 from etgraph.identity import origin
-from etgraph.keys import describe_option, why_changed
+from etgraph.keys import describe_code, describe_option, why_changed
 from etgraph.recipes import Deferred
 from etgraph.registry import registry
 
@@ -167,6 +167,20 @@ def test_defaults_captures_and_globals_of_a_stage_enter():
 
 
 AMOUNT = [1, 2]
+
+
+def test_defaults_and_captures_of_a_stage_that_cannot_be_followed_enter():
+    """It asks where its file is; that file speaks for its code, and not for what was given to it."""
+
+    def made(default, captured):
+        def pour(plant: "Sprout", *, by: int = default) -> "Sprout":  # noqa: F821
+            """Water by what was captured."""
+            return plant.become(type(plant), methods={"forward": [captured, by, __file__]})
+
+        return describe_code(pour).digest
+
+    assert len({made(2, 3), made(4, 3), made(2, 5)}) == 3
+    assert made(2, 3) == made(2, 3)
 
 
 def test_a_stage_in_a_cell_that_is_still_empty_has_a_key():

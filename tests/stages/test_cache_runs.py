@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from torch import nn
 
 import etgraph
 from etgraph import memo
+from etgraph.registry import registry
 
 
 @pytest.fixture
@@ -31,6 +33,24 @@ def outcomes(result):
 def small():
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(4, 5000), nn.ReLU(), nn.Linear(5000, 2)).eval(), (torch.randn(2, 4),)
+
+
+def test_example_inputs_that_a_stage_has_put_in_the_place_of_those_given_are_served(cache):
+    """All others are those of the run that is served."""
+    with registry.scratch():
+
+        @etgraph.stage(reads_inputs=False)
+        def zeros(program: etgraph.Exported) -> etgraph.Exported:
+            """Give other example inputs."""
+            return replace(program, example_inputs={"forward": (etgraph.Inputs(torch.zeros(2, 4)),)})
+
+        recipe = etgraph.Recipe(name="zeros", stages={"zeros": {}})
+        for outcome, number in (("ran", 1.0), ("reused", 2.0)):
+            given = (torch.full((2, 4), number),)
+            result = etgraph.run(small()[0], given, recipe, "exported", cache=cache, keep=["module"])
+            assert outcomes(result) == {"torch_export": outcome, "zeros": outcome}
+            assert result.artifact.example_inputs["forward"][0].args[0].eq(0.0).all()
+            assert result.source.example_inputs["forward"][0].args[0].eq(number).all()
 
 
 # -- what is served is what was built ----------------------------------------------------------------------------------

@@ -139,6 +139,14 @@ def test_weights_are_compared_by_name(kind):
     assert change.detail == "1 of 16 numbers, by at most 0.25"
 
 
+def test_of_several_numbers_that_moved_the_furthest_is_told():
+    model = Net()
+    with torch.no_grad():
+        model.first.weight[0] += torch.tensor([0.25, -1.5, 0.5, 0.0])
+    (change,) = etgraph.diff(at("exported"), at("exported", model)).about("weights")
+    assert change.detail == "3 of 16 numbers, by at most 1.5"
+
+
 def test_weights_of_another_shape_are_told_apart_from_other_numbers():
     found = changes(at("exported"), at("exported", Net(width=3)), "weights")
     assert found == [
@@ -197,6 +205,30 @@ def test_options_that_a_program_was_made_with_are_compared():
     other = replace(edge, compile_config=replace(edge.compile_config, preserve_ops=("aten.hardswish.default",)))
     found = changes(edge, other, "options")
     assert ("EdgeCompileConfig preserve_ops", "none", "aten.hardswish.default") in found
+
+
+def test_options_of_the_steps_that_led_to_a_program_are_compared():
+    strict = etgraph.get_recipe("portable").with_options("torch_export", strict=True)
+    found = changes(at("exported"), at("exported", Net(sine=False), recipe=strict), "options")
+    assert [(what, "strict=True" in before, "strict=True" in after) for what, before, after in found] == [
+        ("options of torch_export", False, True)
+    ]
+
+
+def test_buffers_that_only_one_updates_are_named():
+    class Counting(nn.Module):
+        def __init__(self, counts):
+            super().__init__()
+            self.counts = counts
+            self.register_buffer("seen", torch.zeros(1))
+
+        def forward(self, x):
+            if self.counts:
+                self.seen.add_(1.0)
+            return x + self.seen
+
+    found = changes(at("edge", Counting(False)), at("edge", Counting(True)), "inputs")
+    assert ("buffers that it updates", "none", "seen") in found
 
 
 def test_constant_methods_are_compared_tensors_by_their_numbers():
