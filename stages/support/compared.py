@@ -15,9 +15,10 @@ from etgraph.difference import ProgramChange
 from stages.support import inspected_eager, inspected_emitted, inspected_programs
 from stages.support.calls import PORTABLE, Call, calls_of, outputs_of
 from stages.support.compared_calls import added_and_gone, changed_calls, moved, rewired
-from stages.support.compared_emitted import changed_bytes, changed_emitted
+from stages.support.compared_emitted import changed_bytes, changed_delegates, changed_emitted
 from stages.support.compared_weights import changed_weights, weights_of
-from stages.support.emitted_program import EmittedProgram, emitted_program
+from stages.support.emitted_program import EmittedBlob, EmittedProgram, blob, emitted_program
+from stages.support.programs import delegates_of
 
 __all__ = ["compared_programs", "same"]
 
@@ -69,9 +70,25 @@ def compared_programs(a: Artifact, b: Artifact, notes: list[str]) -> list[Progra
     else:
         changes += changed_weights(weights_of(a), weights_of(b))
     changes += _sizes(one.sizes, other.sizes, only_common=a.kind != b.kind)
+    if a.kind == b.kind == "lowered":
+        changes += _told_and_made(a, b, explained=bool(changes))
     if isinstance(a, Executorch) and isinstance(b, Executorch) and one.emitted and other.emitted:
         changes += changed_bytes(a, b, one.emitted, explained=bool(changes))
     return changes
+
+
+def _told_and_made(a: Artifact, b: Artifact, *, explained: bool) -> Iterator[ProgramChange]:
+    """Compare what delegates of lowered programs were told, and what is in them where nothing else explains it."""
+    for method in (name for name in a.methods if name in b.methods):
+        sides = [[_blob(one) for one in delegates_of(side.methods[method])] for side in (a, b)]
+        for change in changed_delegates(method, *sides):
+            if change.topic == "options" or not explained:
+                yield change
+
+
+def _blob(delegate: Any) -> EmittedBlob:
+    told = tuple((one.key, bytes(one.value).hex()) for one in delegate.compile_specs)
+    return blob(delegate.backend_id, delegate.processed_bytes, told)
 
 
 def _sizes(a: Mapping[str, int], b: Mapping[str, int], *, only_common: bool) -> Iterator[ProgramChange]:

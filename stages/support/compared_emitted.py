@@ -11,7 +11,7 @@ from etgraph.artifact import Executorch
 from etgraph.difference import ProgramChange
 from stages.support.emitted_program import EmittedBlob, EmittedMethod, EmittedProgram
 
-__all__ = ["changed_bytes", "changed_emitted"]
+__all__ = ["changed_bytes", "changed_delegates", "changed_emitted"]
 
 
 def changed_emitted(a: EmittedProgram, b: EmittedProgram) -> Iterator[ProgramChange]:
@@ -30,6 +30,11 @@ def _delegates(method: str, a: Sequence[EmittedBlob], b: Sequence[EmittedBlob]) 
         if before[name] != after[name]:
             what = f"delegates of {name}"
             yield ProgramChange("delegation", method, what, before[name] or None, after[name] or None)
+    yield from changed_delegates(method, a, b)
+
+
+def changed_delegates(method: str, a: Sequence[EmittedBlob], b: Sequence[EmittedBlob]) -> Iterator[ProgramChange]:
+    """Compare what delegates were told and what is in them, where there are the same ones in the same order."""
     if [one.name for one in a] != [one.name for one in b]:
         return
     for number, (one, other) in enumerate(zip(a, b, strict=True)):

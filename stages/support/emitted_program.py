@@ -85,7 +85,7 @@ def emitted_program(artifact: Executorch) -> EmittedProgram:
     plans = {plan.name: plan for plan in program.execution_plan if plan.name in artifact.methods}
     named = file.named_data
     data = (
-        tuple(_blob(key, named.buffers[entry.buffer_index]) for key, entry in sorted(named.pte_data.items()))
+        tuple(blob(key, named.buffers[entry.buffer_index]) for key, entry in sorted(named.pte_data.items()))
         if named is not None
         else ()
     )
@@ -118,7 +118,8 @@ def _sections(
     return sections
 
 
-def _blob(name: str, data: bytes, options: tuple[tuple[str, str], ...] = ()) -> EmittedBlob:
+def blob(name: str, data: bytes, options: tuple[tuple[str, str], ...] = ()) -> EmittedBlob:
+    """Describe bytes by their digest."""
     return EmittedBlob(name, len(data), str(blake3(data).hexdigest()), options)
 
 
@@ -137,7 +138,7 @@ def _method(program: schema.Program, plan: schema.ExecutionPlan) -> EmittedMetho
 def _delegate(program: schema.Program, delegate: schema.BackendDelegate) -> EmittedBlob:
     data = program.backend_delegate_data[delegate.processed.index].data
     options = tuple((one.key, bytes(one.value).hex()) for one in delegate.compile_specs)
-    return _blob(delegate.id, bytes(data), options)
+    return blob(delegate.id, bytes(data), options)
 
 
 def _constants(program: schema.Program, tensors: Sequence[schema.Tensor]) -> Iterator[EmittedBlob]:
@@ -147,7 +148,7 @@ def _constants(program: schema.Program, tensors: Sequence[schema.Tensor]) -> Ite
         if external and extra is not None:
             yield EmittedBlob(f"{extra.fully_qualified_name} {_typed(one)} in a data file", 0, "")
         elif one.data_buffer_idx and one.allocation_info is None:
-            yield _blob(_typed(one), bytes(program.constant_buffer[one.data_buffer_idx].storage))
+            yield blob(_typed(one), bytes(program.constant_buffer[one.data_buffer_idx].storage))
 
 
 def _typed(tensor: schema.Tensor) -> str:

@@ -7,6 +7,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
+from executorch.exir.backend.compile_spec_schema import CompileSpec
+from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from models import made
 from torch import nn
 
@@ -55,6 +58,25 @@ def test_equal_programs_are_equal(kind):
     assert found.same
     assert found.a.fingerprint == found.b.fingerprint != ""
     assert "are equal" in str(found)
+
+
+def test_an_argument_that_only_one_of_them_gives_is_named():
+    class Clamp(nn.Module):
+        def __init__(self, *bounds):
+            super().__init__()
+            self.bounds = bounds
+
+        def forward(self, x):
+            return torch.clamp(x, *self.bounds)
+
+    low, both = at("exported", Clamp(-1.0)), at("exported", Clamp(-1.0, 2.0))
+    assert changes(low, both, "arguments") == [("aten.clamp.default max", "its default", "2.0")]
+    assert changes(both, low, "arguments") == [("aten.clamp.default max", "2.0", "its default")]
+
+
+def test_what_operators_give_is_compared():
+    found = changes(at("exported"), at("exported", inputs=(torch.ones(3, 4),)), "values")
+    assert ("aten.clamp.default", "float32[2, 4]", "float32[3, 4]") in found
 
 
 @pytest.mark.parametrize("kind", ["exported", "edge", "lowered"])
@@ -177,6 +199,59 @@ def test_weights_of_a_pte_are_compared_by_content():
     found = changes(at("executorch", recipe="portable"), at("executorch", model, recipe="portable"), "weights")
     ((what, _, _),) = found
     assert what.endswith("float32[4, 4]")
+
+
+def test_another_size_of_the_planned_memory_is_named():
+    from executorch.exir import ExecutorchBackendConfig
+    from executorch.exir.passes import MemoryPlanningPass
+
+    def with_inputs_planned(planned):
+        config = ExecutorchBackendConfig(
+            memory_planning_pass=MemoryPlanningPass(alloc_graph_input=planned, alloc_graph_output=planned)
+        )
+        recipe = etgraph.get_recipe("portable").with_options("to_executorch", backend_config=config)
+        return at("executorch", recipe=recipe)
+
+    found = changes(with_inputs_planned(True), with_inputs_planned(False), "memory")
+    assert [what for what, _, _ in found if what == "bytes of the planned memory"], found
+
+
+class Adder(BackendDetails):
+    """A backend that compiles nothing, and is told how fast it is to be."""
+
+    @staticmethod
+    def preprocess(edge_program, compile_specs):
+        return PreprocessResult(processed_bytes=b"adds")
+
+
+class TakingSums(Partitioner):
+    def __init__(self, speed):
+        super().__init__()
+        self.told = DelegationSpec(Adder.__name__, [CompileSpec("speed", speed)])
+
+    def partition(self, exported_program):
+        for node in exported_program.graph.nodes:
+            if "aten.add" in str(node.target):
+                node.meta["delegation_tag"] = "sums"
+        return PartitionResult(tagged_exported_program=exported_program, partition_tags={"sums": self.told})
+
+
+class Sum(nn.Module):
+    def forward(self, x):
+        return x + x
+
+
+@pytest.mark.parametrize("kind", ["lowered", "executorch"])
+def test_what_a_delegate_was_told_is_compared(kind):
+    def told(speed):
+        given = {"partitioners": [TakingSums(speed)]}
+        recipe = etgraph.get_recipe("xnnpack_fp32").with_options("to_edge_transform_and_lower", **given)
+        return at(kind, Sum(), recipe=recipe, path="combined")
+
+    assert etgraph.diff(told(b"low"), told(b"low")).same
+    ((what, before, after),) = changes(told(b"low"), told(b"high"), "options")
+    assert what == "compile specs of delegate 0 of Adder"
+    assert (b"low".hex() in before, b"high".hex() in after) == (True, True)
 
 
 @pytest.mark.parametrize("kind", ["exported", "edge", "executorch"])
