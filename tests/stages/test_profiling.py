@@ -93,6 +93,22 @@ def test_who_holds_the_memory_at_the_peak() -> None:
     assert arena.holders[0].role == "of instruction 0 (aten::cat.out)"
 
 
+def test_inputs_are_held_before_they_are_read_and_outputs_until_the_end() -> None:
+    class Spread(torch.nn.Module):
+        def forward(self, x: torch.Tensor, late: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            early = torch.neg(x)
+            wide = torch.cat([x, x, x, x], 1)
+            return early, torch.relu(wide).sum(1) * late
+
+    inputs = (torch.ones(4, 100), torch.ones(4))
+    (arena,) = etgraph.profile(Spread(), example_inputs=inputs, recipe="portable", runs=1).methods["forward"].arenas
+    assert arena.peak_at == "at instruction 2 (aten::relu.out)"
+    roles = {holder.role: holder.nbytes for holder in arena.holders}
+    assert roles["output 0, of instruction 0 (aten::neg.out)"] == 1600
+    assert roles["input 1"] == 16
+    assert arena.peak_bytes == 2 * 6400 + 1600 + 16
+
+
 def test_buffers_are_held_all_the_time_and_views_are_counted_once() -> None:
     (arena,) = profiled("cache").methods["forward"].arenas
     assert [holder.role for holder in arena.holders].count("buffer") == 2
