@@ -18,6 +18,8 @@ from torch.export import ExportedProgram
 
 __all__ = ["corrected"]
 
+_REFUSED_LATER = ("convolution.default", "clone.default", "_clone_dim_order.default")
+
 
 def corrected(partitioner: Partitioner) -> Partitioner:
     """Return a partitioner that avoids the known faults of its class; others are returned as they are.
@@ -70,31 +72,33 @@ def _partitioned_with_bounds(partitioner: Partitioner, program: ExportedProgram)
 def _partitioned_apart(partitioner: Partitioner, program: ExportedProgram) -> PartitionResult:
     """Partition a program in which no two operators share a dequantize; it is changed, as upstream gives a copy.
 
+    What is known to go wrong only where the borders of the delegates are known is refused then, and asked again.
+
     XNNPACK takes a dequantize into the quantized operator that reads it, and then has no float value for its other
     readers: an output comes back as zeros of another shape. And where one reader wants an image as (N, C, H, W), its
     pass for memory layouts turns the value for all of them: sigmoid(y) beside y has the numbers of other pixels. Seen
     with executorch 1.5.1. `convert_pt2e` gives most readers a dequantize of their own, but not those without an
     annotation, and programs from elsewhere may share any.
     """
+    from stages.support.repeated_outputs import repeating_copies
     from stages.support.turned_layouts import forget_partitions, turning_convolutions
 
     for node in list(program.graph.nodes):
         if node.target == ops.edge.quantized_decomposed.dequantize_per_tensor.default and len(node.users) > 1:
             _split(node)
     program.graph_module.recompile()
-    convolution = partitioner.target_partitioner_configs.get("convolution.default")
     refused: set[str] = set()
-    if convolution is not None:
-        configs = {**partitioner.target_partitioner_configs, "convolution.default": _unless(convolution, refused)}
-        partitioner = copy.copy(partitioner)
-        partitioner.target_partitioner_configs = configs
+    configs = partitioner.target_partitioner_configs
+    asked = {name: _unless(config, refused) for name, config in configs.items() if name in _REFUSED_LATER}
+    partitioner = copy.copy(partitioner)
+    partitioner.target_partitioner_configs = {**configs, **asked}
     while True:
         result: PartitionResult = type(partitioner).partition(partitioner, program)
-        turning = turning_convolutions(program)
-        if not turning:
+        wrong = turning_convolutions(program) | repeating_copies(program)
+        if wrong <= refused:
             return result
-        # Only where the borders of the delegates run is known which these are; they stay with portable kernels.
-        refused |= turning
+        # These stay with portable kernels.
+        refused |= wrong
         forget_partitions(program)
 
 

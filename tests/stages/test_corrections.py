@@ -125,6 +125,40 @@ def test_a_dequantized_value_with_several_readers_is_right_for_each(layer, shape
     assert result.delegation["forward"]["others"] == 0
 
 
+class Twice(nn.Module):
+    """Gives out a value and copies of it: a dropout is a copy in evaluation mode."""
+
+    def __init__(self, outputs):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.dropout = nn.Dropout()
+        self.register_buffer("count", torch.tensor([5.0]))
+        self.outputs = outputs
+
+    def forward(self, x):
+        return self.outputs(self, self.linear(x))
+
+
+@pytest.mark.parametrize("path", ["combined", "split"])
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        lambda m, y: (y, m.dropout(y)),
+        lambda m, y: (m.dropout(y), m.dropout(y)),
+        lambda m, y: (m.dropout(m.dropout(y)), y * 2, m.dropout(y), y),
+        lambda m, y: (torch.relu(m.dropout(y)), m.dropout(y), y),
+        lambda m, y: (m.count.add_(1).clone(), y + m.count),
+    ],
+    ids=["beside its copy", "two copies", "a copy of a copy", "read inside too", "a buffer"],
+)
+def test_a_value_comes_out_of_xnnpack_beside_its_copies(outputs, path):
+    """Upstream removes the copies, and fails: "Output node is already in the inputs"."""
+    torch.manual_seed(0)
+    result = etgraph.run(Twice(outputs).eval(), (torch.randn(1, 4),), path=path, cache=False)
+    assert result.verify().max_error < 1e-5
+    assert result.delegation["forward"]["backends"]
+
+
 class Dynamic(nn.Module):
     """A convolution of a value that is read as it is, too."""
 
