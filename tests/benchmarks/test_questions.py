@@ -80,11 +80,13 @@ def test_fingerprints_are_measured(tmp_path):
 @pytest.mark.slow
 def test_a_wrong_program_gives_no_figure(tmp_path):
     """The check executes: a .pte of another model is found out."""
-    from benchmarks.processes import module
 
-    job = {"way": "by_hand", "network": "vit_small", "precision": "fp32", "out": str(tmp_path / "x.pte")}
-    module("child", job)
-    files = {"files": {"x": str(tmp_path / "x.pte")}}
-    assert module("pte_check", {"network": "vit_small", **files}).told["x"]["relative"] < 1e-3
-    other = {"network": "vit_small", "options": {"layer_norm_eps": 0.5}, **files}
-    assert module("pte_check", other).told["x"]["relative"] > 1e-3
+    def told(module, **job):
+        command = [sys.executable, "-m", f"benchmarks.{module}", json.dumps({"network": "vit_small", **job})]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    out = str(tmp_path / "x.pte")
+    told("child", way="by_hand", precision="fp32", out=out)
+    assert told("pte_check", files={"x": out})["x"]["relative"] < 1e-3
+    assert told("pte_check", files={"x": out}, options={"layer_norm_eps": 0.5})["x"]["relative"] > 1e-3
