@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks import plots
 from benchmarks.asking import Ask, PartsFailed, positive, say, write_json
 from benchmarks.figures import Answer
-from benchmarks.report import comparison, document, figures_of, head, into_readme, markdown, table
+from benchmarks.report import comparison, completed, document, figures_of, head, into_readme, markdown, table
 
 #: Modules of this package with a function `measure`, quick ones first.
 QUESTIONS = ("planner", "startup", "fingerprint", "store", "warm", "iterate", "scale", "cold")
@@ -36,7 +36,12 @@ def main() -> int:
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="small networks, one round: to see that all work")
-    parser.add_argument("--only", action="append", choices=QUESTIONS, help="ask this question; can be repeated")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=QUESTIONS,
+        help="ask this question, and keep what was measured of others on the same day; can be repeated",
+    )
     parser.add_argument(
         "--rounds", type=positive, help="how often each way is measured, instead of what a script takes"
     )
@@ -49,7 +54,9 @@ def _ask_all(given: argparse.Namespace) -> int:
     answer, failed, began = Answer(), [], time.perf_counter()
     stem = time.strftime("%Y-%m-%d") + ("-quick" if given.quick else "")
     path = given.out / f"{stem}.json"
-    for name in given.only or QUESTIONS:
+    before = _read(path) if given.only and path.exists() else None
+    data: dict[str, Any] = {}
+    for number, name in enumerate(asked := given.only or QUESTIONS, 1):
         say(f"-- {name}, after {(time.perf_counter() - began) / 60:.1f} min")
         try:
             answer.add(importlib.import_module(f"benchmarks.{name}").measure(Ask(given.quick, (), given.rounds)))
@@ -61,9 +68,11 @@ def _ask_all(given: argparse.Namespace) -> int:
             failed.append(name)
             say(traceback.format_exc())
         data = document(answer, quick=given.quick, failed=failed)
+        if before is not None:
+            data = completed(data, before, asked[:number])
         # After each: what was measured is kept if the next one is interrupted.
         write_json(path, data)
-    print(f"{head(data)}\n\n{table(answer.figures)}\n\nwrote {path}")
+    print(f"{head(data)}\n\n{table(figures_of(data))}\n\nwrote {path}")
     try:
         for drawn in plots.draw(data, given.out, stem):
             print(f"wrote {drawn}")

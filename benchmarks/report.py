@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from benchmarks.figures import Answer, Figure
@@ -46,6 +46,25 @@ def document(answer: Answer, *, quick: bool, failed: Sequence[str] = ()) -> dict
         "failed": list(failed),
         "figures": [figure.as_json() for figure in answer.figures],
         "series": [series.as_json() for series in answer.series],
+    }
+
+
+def completed(new: Mapping[str, Any], old: Mapping[str, Any], asked: Collection[str]) -> dict[str, Any]:
+    """Return a document of some questions with what an older one, taken alike, says of the others.
+
+    Alike is: on the same machine, with the same versions, of networks of the same size. From another one nothing is
+    taken over. `earlier` says when each answer that was taken over was measured.
+    """
+    if any(old.get(name) != new[name] for name in ("schema", "quick", "machine", "versions")):
+        return dict(new)
+    others = {name: [one for one in old[name] if one["question"] not in asked] for name in ("figures", "series")}
+    dates = {one["question"]: old["date"] for one in others["figures"]} | old.get("earlier", {})
+    return {
+        **new,
+        "failed": [*(name for name in old["failed"] if name not in asked), *new["failed"]],
+        "earlier": {question: date for question, date in dates.items() if question not in asked},
+        "figures": [*others["figures"], *new["figures"]],
+        "series": [*others["series"], *new["series"]],
     }
 
 
@@ -100,7 +119,8 @@ def head(data: Mapping[str, Any]) -> str:
     tools = ", ".join(f"{name} {version}" for name, version in data["versions"].items() if version != "absent")
     busy = f"; load at the end {data['load']}" if data.get("load") is not None else ""
     small = "\nquick: small networks, one round; not for comparing" if data["quick"] else ""
-    return f"{data['date']}: {in_words(data['machine'])}{busy}\n{tools}{small}"
+    earlier = "".join(f"\n{question}: measured {date}" for question, date in data.get("earlier", {}).items())
+    return f"{data['date']}: {in_words(data['machine'])}{busy}\n{tools}{small}{earlier}"
 
 
 def markdown(figures: Sequence[Figure]) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import __main__ as program
 from benchmarks.figures import Answer, Figure, Series
-from benchmarks.report import comparison, document, figures_of, into_readme, number, table
+from benchmarks.report import comparison, completed, document, figures_of, head, into_readme, number, table
 
 
 def measured(*values, what="etgraph / by hand", wanted="<= 1.03", question="cold"):
@@ -31,6 +31,22 @@ def test_the_document_has_when_where_and_with_what():
     assert (figure["low"], figure["median"], figure["high"]) == (1.0, pytest.approx(1.05), 1.1)
     assert figure["met"] is False
     assert figures_of(data) == [measured(1.0, 1.1)]
+
+
+def test_some_questions_asked_again_keep_what_was_measured_of_the_others():
+    old = written(measured(1.5), measured(2.0, question="warm"), measured(3.0, question="scale"))
+    old |= {"date": "2026-01-02 03:04 UTC", "failed": ["cold", "store"], "earlier": {"scale": "2026-01-01 00:00 UTC"}}
+    data = completed(written(measured(1.0)), old, ["cold"])
+    assert figures_of(data) == [measured(2.0, question="warm"), measured(3.0, question="scale"), measured(1.0)]
+    assert data["earlier"] == {"warm": "2026-01-02 03:04 UTC", "scale": "2026-01-01 00:00 UTC"}
+    assert data["failed"] == ["store"]
+    assert "warm: measured 2026-01-02 03:04 UTC" in head(data)
+
+
+@pytest.mark.parametrize("name", ["schema", "quick", "machine", "versions"])
+def test_nothing_is_kept_that_was_measured_otherwise(name):
+    new = written(measured(1.0))
+    assert completed(new, written(measured(2.0, question="warm")) | {name: "another"}, ["cold"]) == new
 
 
 def test_the_document_names_neither_the_host_nor_a_path():
