@@ -81,6 +81,13 @@ def _total(samples: Calibration, methods: Mapping[str, Any]) -> int | None:
 
 
 def _run(module: Any, sample: etgraph.Inputs, method: str, position: int) -> None:
+    from torch.utils import _pytree as pytree
+
+    if any(_has_nan(value) for value in pytree.tree_leaves((sample.args, sample.kwargs))):
+        raise UsageError(
+            f"calibration input {position} of method {method!r}, {sample!r}, has NaN in it, which gives no range",
+            hint="Take it out, or look at how the samples are made.",
+        )
     try:
         module(*sample.args, **sample.kwargs)
     except Exception as error:
@@ -89,3 +96,9 @@ def _run(module: Any, sample: etgraph.Inputs, method: str, position: int) -> Non
             hint="Each sample has the positional and keyword inputs, dtypes and shapes that the program was exported "
             "for; a DataLoader that also gives labels needs them taken out.",
         ) from error
+
+
+def _has_nan(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor) and value.is_floating_point() and bool(value.isnan().any())

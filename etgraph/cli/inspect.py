@@ -64,8 +64,8 @@ def inspect(
             about: dict[str, Any] = registry.service("inspect")(artifact, graph=graph)
         if asked.reference.is_program_file:
             about["written_with"] = registry.service("file_versions")(job.source) or None
-        output.say(describe(source, about))
         written = write_graphs(artifact, folder, asked.reference.stem) if folder is not None else None
+        output.say(describe(source, about))
         if written is not None:
             output.note(f"graphs in {written}; to look at them: model-explorer {written}")
         output.document({"source": source, **about, "model_explorer": str(written) if written is not None else None})

@@ -26,7 +26,7 @@ __all__ = ["only_what_matters", "runtime_log_hidden"]
 
 @contextlib.contextmanager
 def only_what_matters(output: Output) -> Iterator[None]:
-    """Show etgraph's warnings as one line each; hide other warnings and logs below ERROR unless verbose.
+    """Show etgraph's warnings as one line each; hide other warnings, logs below ERROR and bars unless verbose.
 
     Whatever is printed meanwhile, by a user's model file or by upstream, goes to stderr: stdout carries results.
     """
@@ -45,6 +45,8 @@ def only_what_matters(output: Output) -> Iterator[None]:
         warnings.simplefilter("always", EtgraphWarning)
         if not output.verbose:
             logging.disable(max(disabled, logging.WARNING))
+            # coremltools draws a bar for each of its passes; tqdm reads this when it is imported.
+            os.environ.setdefault("TQDM_DISABLE", "1")
         try:
             yield
         finally:

@@ -174,6 +174,7 @@ def _history(programs: Any) -> tuple[Provenance, ...]:
 def _refuse_rewritten(program: Any) -> None:
     from executorch.exir import memory
 
+    from stages.support.graph_text import target_name
     from stages.support.libraries import is_scratch
     from stages.support.programs import all_nodes
 
@@ -183,7 +184,7 @@ def _refuse_rewritten(program: Any) -> None:
             (node.target is memory.alloc and not is_scratch(node)) or overload == "out" or overload.endswith("_out")
         ):
             raise UsageError(
-                f"this program was rewritten by to_executorch (node {node.name!r} calls {node.target}): "
+                f"this program was rewritten by to_executorch (node {node.name!r} calls {target_name(node.target)}): "
                 "upstream changes the edge program in place, and it cannot be lowered or emitted again",
                 hint="Keep a copy before to_executorch (copy.deepcopy), or make the edge program again; "
                 "etgraph.run(..., to='executorch') leaves the program that it is given as it was.",

@@ -151,6 +151,13 @@ def test_a_sample_that_does_not_fit_is_named(small):
         etgraph.run(result["exported"], recipe="xnnpack_int8", calibration_inputs=bad, cache=False)
 
 
+def test_a_sample_with_nan_in_it_is_named(small):
+    _, result = small
+    nan = torch.utils._pytree.tree_map(lambda value: value * float("nan"), small_inputs(1))
+    with pytest.raises(UsageError, match=r"calibration input 2 of method 'forward', .* has NaN in it"):
+        etgraph.run(result["exported"], recipe="xnnpack_int8", calibration_inputs=[*small_inputs(2), *nan], cache=False)
+
+
 # -- kinds: where a program is, and going on from there ------------------------------------------------------------
 
 

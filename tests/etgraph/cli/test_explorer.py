@@ -30,3 +30,4 @@ def test_what_cannot_be_shown_or_written_is_said(folder: Path, etgraph_cli: Etgr
     answer = etgraph_cli("inspect", "net.py:make", "--model-explorer", "graphs")
     assert answer.code == 2
     assert "a program at module has no graph to show yet" in answer.err
+    assert answer.out == ""
