@@ -124,6 +124,17 @@ def test_ties_inside_one_description_are_visible() -> None:
     assert describe([t, t]) == describe(copy.deepcopy([t, t]))
 
 
+@pytest.mark.parametrize("second", [slice(2, 4), slice(0, 4), slice(0, 4, 2)])
+def test_each_number_of_views_of_one_storage_counts(second: slice) -> None:
+    """Only a second look at the very same numbers is not read again; another place, size or step is another look."""
+    numbers = torch.zeros(4)
+    found = {describe([numbers[:2], numbers[second]]).digest}
+    for place in (0, 2):
+        numbers[place] += 1
+        found.add(describe([numbers[:2], numbers[second]]).digest)
+    assert len(found) == 3
+
+
 def test_where_a_tensor_lies_in_its_storage_does_not_enter() -> None:
     """Saving and loading may move a view to a storage of its own."""
     assert describe(torch.ones(10)[3:5]) == describe(torch.ones(2))
