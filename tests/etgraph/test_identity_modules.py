@@ -271,6 +271,23 @@ def test_the_graph_of_a_graph_module_counts() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_what_a_captured_module_takes_counts_though_its_operators_are_the_same() -> None:
+    """How its inputs are nested, and the dtypes and shapes that it was captured for."""
+
+    class First(nn.Module):
+        def forward(self, given: Any) -> Any:
+            return given[0].relu()
+
+    def captured(given: Any) -> Any:
+        module: Any = torch.export.export(First(), (given,)).module()
+        return describe([[(n.op, n.name) for n in module.graph.nodes], module])
+
+    two, three = torch.zeros(2), torch.zeros(3)
+    found = [captured(given).digest for given in ((two,), [two], (three,), (two.double(),))]
+    assert len(set(found)) == 4
+    assert captured((two,)).digest == found[0]
+
+
 def test_modules_that_hold_compiled_code_are_refused() -> None:
     with pytest.raises(Undescribable, match="TorchScript"):
         describe_module(torch.jit.script(nn.Linear(2, 2)))

@@ -16,6 +16,7 @@ import pytest
 from etgraph.blobs import digest_of
 from etgraph.errors import CacheEntryError, EtgraphWarning, UsageError
 from etgraph.store import Cache, parse_size
+from etgraph.store.directory import StoreDirectory
 
 ROOT = Path(__file__).resolve().parents[2]
 BIG, MIDDLE, TINY = os.urandom(2 * 1024**2), os.urandom(50_000), b"tiny"
@@ -82,6 +83,36 @@ def test_evicting_one_user_of_a_shared_blob_leaves_it_to_the_other(cache):
     assert (report.removed, report.kept) == (1, 1)
     assert 100_000 <= report.freed_bytes < 200_000
     assert bytes(cache.lookup("b").blob(digest_of(BIG))) == BIG
+
+
+def test_a_blob_that_was_swept_before_its_entry_was_there_is_written_again(cache, monkeypatch):
+    """Another process sweeps at the worst moment: the blob is there, and no entry refers to it yet."""
+    write, swept = StoreDirectory.write_temporary, []
+
+    def sweeping(directory, *given, **more):
+        made = write(directory, *given, **more)
+        if not swept:
+            swept.extend(files(cache, "blobs"))
+            for path in swept:
+                path.unlink()
+        return made
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StoreDirectory, "write_temporary", sweeping)
+        cache.store("k", {}, named(BIG), about={})
+    assert len(swept) == 1
+    assert bytes(cache.lookup("k").blob(digest_of(BIG))) == BIG
+    assert cache.problems == []
+
+
+def test_what_was_set_aside_counts_as_room_that_is_taken(cache):
+    cache.store("k", {}, named(BIG), about={})
+    (path,) = files(cache, "blobs")
+    path.write_bytes(bytes(len(BIG)))
+    with pytest.warns(EtgraphWarning, match="damaged"):
+        assert cache.lookup("k") is None
+    assert files(cache, "blobs") == []
+    assert cache.prune().kept_bytes >= len(BIG)
 
 
 def test_ten_thousand_tiny_blobs_are_one_file(cache):

@@ -278,6 +278,28 @@ def test_outputs_that_are_no_tensors_are_compared_by_equality_and_said() -> None
     assert "no tensor but a NoneType, None in the source; compared by equality" in notes
 
 
+def test_what_went_wrong_once_stays_wrong_against_the_source() -> None:
+    """Each stage after it is right against the one before."""
+
+    class Moody(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * (1.0 if torch.compiler.is_exporting() else 1.5)
+
+    found = etgraph.compare(Moody(), inputs=(torch.ones(4),), recipe="portable", cache=False)
+    assert [stage.within for stage in found.stages] == [True, False, False, False]
+    assert [stage.outputs[0].previous.absolute for stage in found.stages[2:]] == [0.0, 0.0]
+
+
+def test_of_several_samples_the_worst_counts() -> None:
+    class Moody(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 1.0 if torch.compiler.is_exporting() else x.clamp(max=2.0)
+
+    samples = [(torch.ones(4),), (torch.full((4,), 5.0),), (torch.ones(4),)]
+    found = etgraph.compare(Moody(), inputs=samples, recipe="portable", cache=False)
+    assert {stage.outputs[0].source.absolute for stage in found.stages[1:]} == {3.0}
+
+
 def test_what_is_captured_as_in_evaluation_is_compared_with_evaluation() -> None:
     recipe = etgraph.get_recipe("portable").with_options("torch_export", eval_mode=True)
     assert etgraph.compare(torch.nn.Dropout(0.5), inputs=(torch.ones(64),), recipe=recipe, cache=False).within
