@@ -361,17 +361,23 @@ def test_aten_passes_run_once_and_on_the_quantized_program():
     assert seen == [("forward", True)]
 
 
-def test_edge_passes_and_manager_passes_run():
+def test_edge_passes_run_before_delegating_and_manager_passes_after():
     seen = []
+
+    def look(manager):
+        names = [node.name for node in manager.exported_program().graph.nodes]
+        seen.append(("manager", any(name.startswith("executorch_call_delegate") for name in names)))
+        return []
+
     recipe = upstream(
         lowering={
             "partitioners": [xnnpack()],
             "edge_transform_passes": [lambda method, program: seen.append(f"edge {method}") or []],
-            "edge_manager_transform_passes": [lambda manager: seen.append("manager") or []],
+            "edge_manager_transform_passes": [look],
         }
     )
     etgraph.run(seeded(Small), small_inputs(1), recipe, "lowered", cache=False)
-    assert seen == ["edge forward", "manager"]
+    assert seen == ["edge forward", ("manager", True)]
 
 
 def test_strict_and_the_backend_config_are_handed_on():
