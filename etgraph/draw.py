@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from etgraph.words import wrapped
+
 if TYPE_CHECKING:
     from etgraph.planned import Plan
 
@@ -19,11 +21,13 @@ def explain(plan: Plan) -> str:
     for number, step in enumerate(plan.steps, 1):
         arrow = f"{step.consumes} -> {step.produces}" if step.consumes != step.produces else f"at {step.consumes}"
         lines.append(f"  {number}. {step.stage}  ({arrow})")
-        lines.append(f"       {step.reason}")
+        lines.extend(wrapped(step.reason, 7))
         for choice in plan.choices:
             if choice.chosen == step.stage and choice.subject == f"from {step.consumes}":
-                lines.extend(f"       not {name}: {why}" for name, why in choice.rejected)
-    lines.extend(f"  note: {note}" for note in plan.notes)
+                for name, why in choice.rejected:
+                    lines.extend(wrapped(f"not {name}: {why}", 7, 9))
+    for note in plan.notes:
+        lines.extend(wrapped(f"note: {note}", 2, 4))
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ from etgraph.cli.noise import runtime_log_hidden
 from etgraph.cli.output import Output, reporting
 from etgraph.errors import EtgraphWarning
 from etgraph.installed import installed_version
-from etgraph.words import size, table
+from etgraph.words import size, table, wrapped
 
 __all__ = ["register", "requirement_rows"]
 
@@ -182,13 +182,12 @@ def _show(
     runtime = found["runtime"]
     output.say()
     if runtime["loads"]:
-        output.say(f"runtime of this host: {', '.join(runtime['backends'])}; {runtime['kernels']} kernels")
+        told = f"runtime of this host: {', '.join(runtime['backends'])}; {runtime['kernels']} kernels"
+        output.say("\n".join(wrapped(told, 0, 2)))
     output.say("lowering here:")
-    marks = [
-        (f"  {b['name']}", "yes" if b["lowers_here"] else "no", "; ".join(filter(None, (b["problem"], b["install"]))))
-        for b in found["backends"]
-    ]
-    output.say(table(marks))
+    marks = table([(f"  {one['name']}", "yes" if one["lowers_here"] else "no") for one in found["backends"]])
+    for line, one in zip(marks.splitlines(), found["backends"], strict=True):
+        output.say("\n".join([line, *wrapped("; ".join(filter(None, (one["problem"], one["install"]))), 6)]))
     for line in _targets():
         output.say(line)
     output.say()
@@ -212,4 +211,6 @@ def _targets() -> list[str]:
     for row in rows:
         if not row["lowers_here"]:
             by_reason.setdefault(row["install"] or "; ".join(row["missing"]), []).append(row["name"])
-    return [*lines, *(f"  {', '.join(names)}: {what}" for what, names in by_reason.items())]
+    for what, names in by_reason.items():
+        lines += [*wrapped(f"{', '.join(names)}:", 2), *wrapped(what, 6)]
+    return lines

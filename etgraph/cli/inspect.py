@@ -50,7 +50,7 @@ def inspect(
       etgraph inspect net.py:model
       etgraph inspect model.edge.etg --graph
       etgraph inspect model.pte --json
-      etgraph inspect model.lowered.etg --model-explorer graphs   then: model-explorer graphs/*.json
+      etgraph inspect model.lowered.etg --model-explorer graphs
     """
     with reporting(as_json=as_json, verbose=verbose) as output:
         from etgraph.registry import registry

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import typer
 
 from etgraph.cli import options
 from etgraph.cli.output import Output, reporting
-from etgraph.words import table
+from etgraph.words import table, wrapped
 
 __all__ = ["recipe_rows", "register", "target_names", "target_rows"]
 
@@ -17,10 +18,10 @@ __all__ = ["recipe_rows", "register", "target_names", "target_rows"]
 def register(app: typer.Typer) -> None:
     """Add the group of commands."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    group.command("recipes")(recipes)
-    group.command("targets")(targets)
-    group.command("stages")(stages)
-    group.command("kinds")(kinds)
+    group.command("recipes", short_help="What --recipe takes.")(recipes)
+    group.command("targets", short_help="What --target takes, and what works here.")(targets)
+    group.command("stages", short_help="The stages, their kinds and options.")(stages)
+    group.command("kinds", short_help="The kinds, and what each holds.")(kinds)
     app.add_typer(
         group,
         name="list",
@@ -66,8 +67,8 @@ def recipes(as_json: options.Json = False) -> None:
     """
     with reporting(as_json=as_json) as output:
         rows = recipe_rows()
-        cells = [(row["name"], ", ".join(row["backends"]), row["origin"], row["summary"]) for row in rows]
-        _show(output, "recipes", rows, cells, ("recipe", "backends", "from", ""))
+        cells = [(row["name"], ", ".join(row["backends"]), row["origin"]) for row in rows]
+        _show(output, "recipes", rows, cells, ("recipe", "backends", "from"), [[row["summary"]] for row in rows])
 
 
 def target_rows() -> list[dict[str, Any]]:
@@ -109,17 +110,22 @@ def targets(as_json: options.Json = False) -> None:
         cells = [
             (
                 row["name"],
-                ", ".join(row["backends"]),
                 row["precision"],
                 "yes" if row["lowers_here"] else "no",
                 "yes" if row["runs_here"] else "no",
-                row["summary"] if row["lowers_here"] else row["install"] or "; ".join(row["missing"]),
             )
+            for row in rows
+        ]
+        below = [
+            [
+                ", then ".join(row["backends"]),
+                row["summary"] if row["lowers_here"] else f"to lower: {row['install'] or '; '.join(row['missing'])}",
+            ]
             for row in rows
         ]
         if not rows:
             output.say("no target is installed; `etgraph list recipes` shows what --recipe takes")
-        _show(output, "targets", rows, cells, ("target", "backends", "precision", "lower here", "run here", ""))
+        _show(output, "targets", rows, cells, ("target", "precision", "lower here", "run here"), below)
 
 
 def stages(as_json: options.Json = False) -> None:
@@ -152,12 +158,10 @@ def stages(as_json: options.Json = False) -> None:
             (
                 row["name"],
                 f"{' | '.join(row['consumes'])} -> {row['produces'] or 'the same'}",
-                ", ".join(f"{name}={default}" if default else name for name, default in row["options"].items()),
-                row["summary"],
             )
             for row in rows
         ]
-        _show(output, "stages", rows, cells, ("stage", "from -> to", "options", ""))
+        _show(output, "stages", rows, cells, ("stage", "from -> to"), [[row["summary"], _options(row)] for row in rows])
 
 
 def kinds(as_json: options.Json = False) -> None:
@@ -174,7 +178,12 @@ def kinds(as_json: options.Json = False) -> None:
 
         registry.load_plugins()
         rows = [{"name": name, "holds": summary_of(cls).replace("`", "")} for name, cls in KINDS.items()]
-        _show(output, "kinds", rows, [(row["name"], row["holds"]) for row in rows], ("kind", "holds"))
+        _show(output, "kinds", rows, [(row["name"],) for row in rows], ("kind",), [[row["holds"]] for row in rows])
+
+
+def _options(row: dict[str, Any]) -> str:
+    shown = [f"{name}={default}" if default else name for name, default in row["options"].items()]
+    return f"options: {', '.join(shown)}" if shown else ""
 
 
 def _default(parameter: inspect.Parameter) -> str:
@@ -183,8 +192,17 @@ def _default(parameter: inspect.Parameter) -> str:
 
 
 def _show(
-    output: Output, name: str, rows: list[dict[str, Any]], cells: list[tuple[Any, ...]], header: tuple[str, ...]
+    output: Output,
+    name: str,
+    rows: list[dict[str, Any]],
+    cells: Sequence[tuple[str, ...]],
+    header: tuple[str, ...],
+    below: list[list[str]],
 ) -> None:
+    """Print a line of columns for each row, and below it its texts, wrapped; or all as a document."""
     if cells:
-        output.say(table(cells, header=header))
+        head, *lines = table(cells, header=header).splitlines()
+        output.say(head)
+        for line, texts in zip(lines, below, strict=True):
+            output.say("\n".join([line, *(piece for text in texts for piece in wrapped(text, 4))]))
     output.document({name: rows})

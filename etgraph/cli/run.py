@@ -116,15 +116,15 @@ def run(
 
     \b
     Examples:
-      etgraph run net.py:model                                 model.pte, on XNNPACK
-      etgraph run net.py:Net --shape 1x3x224x224 --eval        with random example inputs
+      etgraph run net.py:model                           model.pte, on XNNPACK
+      etgraph run net.py:Net --shape 1x3x224x224 --eval  with random inputs
       etgraph run colleague.pt2 --recipe portable -o model.pte
-      etgraph run net.py:model --to edge                       stops at model.edge.etg
-      etgraph run model.edge.etg                               goes on from there
-      etgraph run net.py:model --dump-stages stages            keeps every artifact on the way
-      etgraph run net.py:model --verify --report run.html      a page to look at
-      etgraph run net.py:model --trace-numerics                names the node where numbers go wrong
-      etgraph run net.py:model --target ios-arm64-coreml-fp16 --target android-arm64-xnnpack-fp32 -o out
+      etgraph run net.py:model --to edge                 stops at model.edge.etg
+      etgraph run model.edge.etg                         goes on from there
+      etgraph run net.py:model --dump-stages stages      keeps all on the way
+      etgraph run net.py:model --verify --report run.html
+      etgraph run net.py:model --trace-numerics          where numbers go wrong
+      etgraph run net.py:model --target ios-arm64-coreml-fp16 -o model.pte
     """
     with reporting(as_json=as_json, quiet=quiet, verbose=verbose) as output:
         asked = Asked.read(

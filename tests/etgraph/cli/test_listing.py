@@ -16,7 +16,8 @@ def test_kinds(etgraph_cli: Etgraph) -> None:
     found = etgraph_cli("list", "kinds", "--json").document["kinds"]
     names = [row["name"] for row in found]
     assert names[:7] == ["module", "exported", "prepared", "quantized", "edge", "lowered", "executorch"]
-    assert all(row["holds"] in words.out for row in found)
+    assert all(row["holds"] in " ".join(words.out.split()) for row in found)
+    assert max(map(len, words.out.splitlines())) <= 80
 
 
 def test_stages_with_kinds_and_options(etgraph_cli: Etgraph) -> None:
