@@ -1,6 +1,6 @@
 """Ask every question, print one table, write JSON and plots; or compare two such files.
 
-python -m benchmarks [--quick] [--only QUESTION] [--out FOLDER]
+python -m benchmarks [--quick] [--only QUESTION [--part PART]] [--out FOLDER]
 python -m benchmarks compare OLD.json NEW.json
 python -m benchmarks table FILE.json [--markdown]
 """
@@ -43,10 +43,19 @@ def main() -> int:
         help="ask this question, and keep what was measured of others on the same day; can be repeated",
     )
     parser.add_argument(
+        "--part",
+        action="append",
+        default=[],
+        help="with one --only: measure this part of it, and keep what was measured of other parts",
+    )
+    parser.add_argument(
         "--rounds", type=positive, help="how often each way is measured, instead of what a script takes"
     )
     parser.add_argument("--out", type=Path, default=RESULTS, help="where JSON and plots go")
-    return _ask_all(parser.parse_args())
+    given = parser.parse_args()
+    if given.part and len(given.only or ()) != 1:
+        parser.error("--part goes with one --only")
+    return _ask_all(given)
 
 
 def _ask_all(given: argparse.Namespace) -> int:
@@ -58,8 +67,9 @@ def _ask_all(given: argparse.Namespace) -> int:
     data: dict[str, Any] = {}
     for number, name in enumerate(asked := given.only or QUESTIONS, 1):
         say(f"-- {name}, after {(time.perf_counter() - began) / 60:.1f} min")
+        ask = Ask(given.quick, tuple(given.part), given.rounds)
         try:
-            answer.add(importlib.import_module(f"benchmarks.{name}").measure(Ask(given.quick, (), given.rounds)))
+            answer.add(importlib.import_module(f"benchmarks.{name}").measure(ask))
         except PartsFailed as error:
             answer.add(error.answer)
             failed.append(name)
@@ -69,7 +79,7 @@ def _ask_all(given: argparse.Namespace) -> int:
             say(traceback.format_exc())
         data = document(answer, quick=given.quick, failed=failed)
         if before is not None:
-            data = completed(data, before, asked[:number])
+            data = completed(data, before, asked[:number], in_part=bool(given.part))
         # After each: what was measured is kept if the next one is interrupted.
         write_json(path, data)
     print(f"{head(data)}\n\n{table(figures_of(data))}\n\nwrote {path}")

@@ -49,20 +49,33 @@ def document(answer: Answer, *, quick: bool, failed: Sequence[str] = ()) -> dict
     }
 
 
-def completed(new: Mapping[str, Any], old: Mapping[str, Any], asked: Collection[str]) -> dict[str, Any]:
+def completed(
+    new: Mapping[str, Any], old: Mapping[str, Any], asked: Collection[str], *, in_part: bool = False
+) -> dict[str, Any]:
     """Return a document of some questions with what an older one, taken alike, says of the others.
 
     Alike is: on the same machine, with the same versions, of networks of the same size. From another one nothing is
     taken over. `earlier` says when each answer that was taken over was measured.
+
+    Args:
+        asked: the questions that the new one answers.
+        in_part: it answers parts of them, so that older figures stay where there is no new one.
     """
     if any(old.get(name) != new[name] for name in ("schema", "quick", "machine", "versions")):
         return dict(new)
-    others = {name: [one for one in old[name] if one["question"] not in asked] for name in ("figures", "series")}
+    fresh = {(one["question"], one.get("what", one.get("title"))) for one in (*new["figures"], *new["series"])}
+
+    def stays(one: Mapping[str, Any]) -> bool:
+        if one["question"] not in asked:
+            return True
+        return in_part and (one["question"], one.get("what", one.get("title"))) not in fresh
+
+    others = {name: [one for one in old[name] if stays(one)] for name in ("figures", "series")}
     dates = {one["question"]: old["date"] for one in others["figures"]} | old.get("earlier", {})
     return {
         **new,
         "failed": [*(name for name in old["failed"] if name not in asked), *new["failed"]],
-        "earlier": {question: date for question, date in dates.items() if question not in asked},
+        "earlier": {question: date for question, date in dates.items() if in_part or question not in asked},
         "figures": [*others["figures"], *new["figures"]],
         "series": [*others["series"], *new["series"]],
     }

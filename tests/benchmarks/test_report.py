@@ -43,6 +43,13 @@ def test_some_questions_asked_again_keep_what_was_measured_of_the_others():
     assert "warm: measured 2026-01-02 03:04 UTC" in head(data)
 
 
+def test_a_part_asked_again_keeps_the_other_parts():
+    old = written(measured(1.5), measured(1.1, what="int8"), measured(2.0, question="warm"))
+    data = completed(written(measured(1.0)), old, ["cold"], in_part=True)
+    assert figures_of(data) == [measured(1.1, what="int8"), measured(2.0, question="warm"), measured(1.0)]
+    assert set(data["earlier"]) == {"cold", "warm"}
+
+
 @pytest.mark.parametrize("name", ["schema", "quick", "machine", "versions"])
 def test_nothing_is_kept_that_was_measured_otherwise(name):
     new = written(measured(1.0))
