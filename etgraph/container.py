@@ -29,7 +29,7 @@ from blake3 import blake3
 
 from etgraph.blobs import Blob, blob_pieces, blob_size, digest_of_file, file_pieces, map_file, read_whole
 from etgraph.errors import ArtifactFileError
-from etgraph.files import replace_file
+from etgraph.files import replace_file, write_pieces
 
 __all__ = ["FORMAT_VERSION", "MAGIC", "Container", "Header", "is_container", "peek", "read", "write"]
 
@@ -123,13 +123,11 @@ def write(path: str | os.PathLike[str], document: Mapping[str, Any], blobs: Mapp
     header = _pack_header(document["kind"], end, index, text)
 
     def fill(file: IO[bytes]) -> None:
-        for part in (header, index, text):
-            file.write(part)
+        write_pieces(file, (header, index, text))
         position = _HEADER_SIZE + len(index) + len(text)
         for digest, blob in blobs.items():
             file.write(bytes(places[digest] - position))
-            for piece in blob_pieces(blob):
-                file.write(piece)
+            write_pieces(file, blob_pieces(blob))
             position = places[digest] + blob_size(blob)
 
     replace_file(path, fill)

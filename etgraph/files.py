@@ -6,15 +6,16 @@ import contextlib
 import errno
 import os
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 from etgraph.errors import ArtifactFileError, UsageError
 
-__all__ = ["check_writable", "holds", "replace_file"]
+__all__ = ["check_writable", "holds", "replace_file", "write_pieces"]
 
-#: Larger ones come from memory that the system has to clear first each time, which takes longer than all the rest.
+#: Larger ones come from memory that the system has to clear first each time, which takes longer than all the rest;
+#: and for a file that is written in one go it gathers large runs of memory, eight times as slow (Linux 6, ext4).
 _CHUNK = 1 << 16
 
 
@@ -46,6 +47,19 @@ def replace_file(path: str | os.PathLike[str], fill: Callable[[IO[bytes]], None]
                 os.unlink(temporary)
 
 
+def write_pieces(file: IO[bytes], pieces: Iterable[bytes | bytearray | memoryview]) -> None:
+    """Write pieces one after the other, in chunks of a size that systems are quick with."""
+    for chunk in _chunks(pieces):
+        file.write(chunk)
+
+
+def _chunks(pieces: Iterable[bytes | bytearray | memoryview]) -> Iterator[memoryview]:
+    for piece in pieces:
+        view = memoryview(piece).cast("B")
+        for at in range(0, len(view), _CHUNK):
+            yield view[at : at + _CHUNK]
+
+
 def check_writable(path: Path, what: str) -> None:
     """Refuse, before any work, a file that cannot be written; `what` is how messages name it.
 
@@ -71,9 +85,8 @@ def holds(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview]) ->
             if os.fstat(file.fileno()).st_size != sum(map(len, views)):
                 return False
             # A bytearray compares as memory does; comparing memoryviews goes element by element, nine times as slow.
-            chunks = (view[at : at + _CHUNK] for view in views for at in range(0, len(view), _CHUNK))
             read = bytearray(_CHUNK)
-            for chunk in chunks:
+            for chunk in _chunks(views):
                 if len(read) != len(chunk):
                     read = bytearray(len(chunk))
                 if file.readinto(read) != len(chunk) or read != chunk:

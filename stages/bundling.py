@@ -46,20 +46,19 @@ def write_bundled(
     from executorch.devtools.bundled_program.config import MethodTestSuite
     from executorch.devtools.bundled_program.serialize import serialize_from_bundled_program_to_flatbuffer
 
-    from etgraph.files import replace_file
+    from etgraph.files import replace_file, write_pieces
 
     suites = [
         MethodTestSuite(method, [_case(program, source, method, sample) for sample in given])
         for method, given in _ordered(samples, source).items()
     ]
     with tempfile.NamedTemporaryFile(suffix=".pte") as file:
-        for piece in program.pieces:
-            file.write(piece)
+        write_pieces(file, program.pieces)
         file.flush()
         content = serialize_from_bundled_program_to_flatbuffer(
             BundledProgram(None, method_test_suites=suites, pte_file_path=file.name)
         )
-    replace_file(path, lambda target: target.write(content) and None)
+    replace_file(path, lambda target: write_pieces(target, [content]))
     return path
 
 

@@ -110,6 +110,11 @@ def _check_suffix(kind: str, path: Path) -> None:
 
 def _save_pte(artifact: Executorch, path: Path) -> None:
     """Write the data files first and the program last: a `.pte` that is there has all that it needs."""
+    for name in artifact.data_pieces:
+        if Path(name).name != name:
+            raise etgraph.UsageError(
+                f"{path}: the data file {name!r} would not lie beside it", hint="Name it without a folder."
+            )
     for name, pieces in artifact.data_pieces.items():
         _write_pieces(path.with_name(name), pieces)
     _write_pieces(path, artifact.pieces)
@@ -117,13 +122,13 @@ def _save_pte(artifact: Executorch, path: Path) -> None:
 
 def _write_pieces(path: Path, pieces: Sequence[bytes | memoryview]) -> None:
     """Write a file; one that has these bytes already is only given the time of now, which is much faster."""
-    from etgraph.files import holds, replace_file
+    from etgraph.files import holds, replace_file, write_pieces
 
     if holds(path, pieces):
         with contextlib.suppress(OSError):
             os.utime(path)
         return
-    replace_file(path, lambda file: file.writelines(pieces))
+    replace_file(path, lambda file: write_pieces(file, pieces))
 
 
 @etgraph.service("without_inputs")

@@ -29,6 +29,7 @@ from pathlib import Path
 from blake3 import blake3
 
 from etgraph.errors import EtgraphWarning
+from etgraph.files import write_pieces
 from etgraph.store.files import Damaged, is_shortage, reason, remove, tree_size
 from etgraph.store.secret import make_secret, read_secret
 
@@ -170,8 +171,7 @@ class StoreDirectory:
         descriptor = os.open(path, flags, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                for piece in pieces:
-                    file.write(piece)
+                write_pieces(file, pieces)
                 if sync:
                     file.flush()
                     os.fsync(file.fileno())

@@ -204,7 +204,7 @@ def save_pt2(artifact: Artifact, path: Path) -> None:
     import torch
 
     from etgraph.errors import UsageError
-    from etgraph.files import replace_file
+    from etgraph.files import replace_file, write_pieces
 
     if artifact.kind not in ("exported", "quantized") or len(artifact) != 1:
         raise UsageError(
@@ -214,4 +214,4 @@ def save_pt2(artifact: Artifact, path: Path) -> None:
     (program,) = artifact.methods.values()
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
-    replace_file(path, lambda file: file.write(buffer.getbuffer()))
+    replace_file(path, lambda file: write_pieces(file, [buffer.getbuffer()]))
