@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,10 @@ def draw(data: Mapping[str, Any], folder: Path, stem: str) -> list[Path]:
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
-    for number, series in enumerate(data["series"], 1):
-        path = folder / f"{stem}-{series['question']}-{number}.png"
+    counts: Counter[str] = Counter()
+    for series in data["series"]:
+        counts[series["question"]] += 1
+        path = folder / f"{stem}-{series['question']}-{counts[series['question']]}.png"
         _series(series, path)
         drawn.append(path)
     if any(one["unit"] == "x" and one["wanted"] for one in data["figures"]):
