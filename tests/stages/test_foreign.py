@@ -98,10 +98,10 @@ class Hardswish(torch.nn.Module):
 
 
 class Widened(torch.nn.Module):
-    """Converts its input, as an operator with a dim order or without."""
+    """Converts what XNNPACK has added, by an operator with a dim order or without."""
 
     def forward(self, x):
-        return x.to(torch.float64) + 1
+        return (x + 1).to(torch.float64)
 
 
 @pytest.mark.parametrize(

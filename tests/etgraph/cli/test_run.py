@@ -300,7 +300,8 @@ import pathlib, time, torch
 class Sleeper(torch.nn.Module):
     def forward(self, x):
         pathlib.Path("started").touch()
-        time.sleep(60)
+        for _ in range(600):
+            time.sleep(0.1)  # A signal that comes just before a sleep is seen after it.
         return x
 
 def make():
@@ -316,7 +317,13 @@ def test_interrupted_run_leaves_nothing(folder: Path, number: signal.Signals, co
     """A real signal to a real process in the middle of a stage."""
     (folder / "sleeper.py").write_text(SLEEPER)
     command = [*ETGRAPH, "run", "sleeper.py:make", "-o", "x.pte"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    before = signal.getsignal(signal.SIGINT)
+    # What a shell starts in the background ignores Ctrl-C, and so does what that starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
     while not (folder / "started").exists():
         assert process.poll() is None, process.communicate()
     process.send_signal(number)
