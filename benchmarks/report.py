@@ -74,7 +74,8 @@ def completed(
     dates = {one["question"]: old["date"] for one in others["figures"]} | old.get("earlier", {})
     return {
         **new,
-        "failed": [*(name for name in old["failed"] if name not in asked), *new["failed"]],
+        # A question that failed in one part has not been answered by another part.
+        "failed": list(dict.fromkeys([*(n for n in old["failed"] if in_part or n not in asked), *new["failed"]])),
         "earlier": {question: date for question, date in dates.items() if in_part or question not in asked},
         "figures": [*others["figures"], *new["figures"]],
         "series": [*others["series"], *new["series"]],

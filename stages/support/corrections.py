@@ -94,7 +94,13 @@ def _partitioned_apart(partitioner: Partitioner, program: ExportedProgram) -> Pa
     partitioner.target_partitioner_configs = {**configs, **asked}
     while True:
         result: PartitionResult = type(partitioner).partition(partitioner, program)
-        wrong = turning_convolutions(program) | repeating_copies(program)
+        turning = turning_convolutions(program)
+        wrong = turning | repeating_copies(program)
+        if turning and turning <= refused:
+            raise RuntimeError(
+                f"XNNPACK takes {', '.join(sorted(turning))} although it was refused, and would change what others read"
+            )
+        # A copy that cannot be refused, upstream refuses itself.
         if wrong <= refused:
             return result
         # These stay with portable kernels.
