@@ -277,7 +277,7 @@ class StoreDirectory:
             held = True
         except TimeoutError:
             held = False
-        # filelock raises NotImplementedError where the file system knows no locks.
+        # Older filelocks raise NotImplementedError where the file system knows no locks (ENOSYS of flock).
         except (OSError, ImportError, NotImplementedError, RuntimeError) as error:
             self.problem(
                 f"no lock can be had in {self.path / 'locks'} ({reason(error)}); going on without, "
